@@ -81,7 +81,7 @@ test-busy: .make/python .make/amqp .make/node .make/go  ## all tests on a slow m
 		trap "kill $$loops" EXIT; trap "exit 130" INT TERM; $(PYTHON) -m pytest $(ACROSS) $(TESTS)'
 
 cover: .make/python .make/amqp .make/node  ## which lines and branches the tests of the library run; fails below the floor of pyproject.toml
-	$(PYTHON) -m pytest tests/unit tests/contract tests/stateful --numprocesses auto --dist worksteal --cov
+	$(PYTHON) -m pytest tests/unit tests/contract --numprocesses auto --dist worksteal --cov
 
 model: .make/python  ## explore the large scenarios and all mutants too; goes on where it was interrupted (an hour)
 	$(PYTHON) -m verification.checker --large
@@ -106,21 +106,18 @@ docs: .make/locks/docs.txt  ## build the documentation site, with the API from t
 	.make/venv-docs/bin/pip $(INSTALL) -r .make/locks/docs.txt
 	PYTHONPATH=. .make/venv-docs/bin/python -m sphinx --fail-on-warning --keep-going --quiet --conf-dir docs . docs/_build
 
-bench: .make/python .make/amqp .make/node  ## measure costs, growth, throughput, CPU, sessions, and the local Cosmos next to another one (40 minutes on a quiet machine); results go to benchmarks/results
+bench: .make/python .make/amqp .make/node  ## measure costs, growth, throughput, CPU, and the local Cosmos next to another one (40 minutes on a quiet machine); results go to benchmarks/results
 	$(PYTHON) -m benchmarks.local_cosmos
-	$(PYTHON) -m benchmarks.local_cosmos_sizes
 	$(PYTHON) -m benchmarks.cost
 	$(PYTHON) -m benchmarks.answers
 	$(PYTHON) -m benchmarks.growth
 	$(PYTHON) -m benchmarks.throughput
 	$(PYTHON) -m benchmarks.cpu
-	$(PYTHON) -m benchmarks.sessions
 
 bench-peers: .make/python .make/node .make/locks/peers.txt  ## the same work by what else a user would pick: PostgreSQL by hand, DBOS, Restate
 	$(BASE_PYTHON) -m venv --clear .make/venv-peers
 	.make/venv-peers/bin/pip $(INSTALL) -r .make/locks/peers.txt
 	PYTHONPATH=packages/function-host:packages/local-cosmos .make/venv-peers/bin/python -m benchmarks.peers
-	PYTHONPATH=packages/function-host:packages/local-cosmos .make/venv-peers/bin/python -m benchmarks.retries
 
 bench-spark: .make/python  ## measure the audit on 10,000 to 1,000,000 records, full and of what changed; results go to benchmarks/results
 	$(PYTHON) -m benchmarks.spark
@@ -133,7 +130,7 @@ test-pythons: .make/node .make/locks/test.txt  ## the library's tests on every P
 		command -v python$$version >/dev/null && python$$version -c '' 2>/dev/null || { echo "Python $$version is not there."; continue; }; \
 		python$$version -m venv --clear .make/venv-$$version; \
 		.make/venv-$$version/bin/pip $(INSTALL) -r .make/locks/test.txt; \
-		.make/venv-$$version/bin/python -m pytest -q -p no:cacheprovider tests/unit tests/stateful tests/contract; \
+		.make/venv-$$version/bin/python -m pytest -q -p no:cacheprovider tests/unit tests/contract; \
 	done
 
 test-spark4: .make/python  ## the Spark jobs on Spark 4.1: transforms, reads and deletes on classic Spark; audit and clean-up with Spark Connect

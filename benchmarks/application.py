@@ -35,7 +35,6 @@ class Application:
         transport: takes its outputs.
         observer: sees every effect; None for nobody.
         lifetimes: by which messages are too old; None lets all be processed, those without a time, too.
-        memory: bytes that documents may take which the process remembers.
     """
 
     def __init__(
@@ -46,11 +45,9 @@ class Application:
         observer: Observer | None = None,
         *,
         lifetimes: Lifetimes | None = None,
-        memory: int = BUDGET,
     ) -> None:
         self._contender = contender
         self._lifetimes = lifetimes
-        self._memory = memory
         self._runtime = Runtime(observer_slot=ObserverSlot(observer))
         publisher = Publisher({name: Address(transport, name) for name in ROUTES.limits})
         self._driver = AsyncDriver(store, publisher, self._runtime, Awaited(MemoryBlobs()))
@@ -82,10 +79,6 @@ class Application:
 
         await asyncio.gather(*(work() for _ in range(in_flight)))
 
-    async def settle(self) -> None:
-        """Let all entities fall quiet, so that what is left to mark is marked."""
-        await self._lanes.quiesce()
-
     def forget(self) -> None:
         """Forget all entities. Nothing may be under way."""
         self._lanes = self._new_lanes()
@@ -95,7 +88,7 @@ class Application:
         self._lanes.abandon()
 
     def _new_lanes(self) -> Lanes:
-        return Lanes(self._driver, self._retrying, self._runtime.clock, self._memory)
+        return Lanes(self._driver, self._retrying, self._runtime.clock, BUDGET)
 
 
 @asynccontextmanager

@@ -1,8 +1,8 @@
 """What a message costs after 100 to 100,000 others on the same entity: `python -m benchmarks.growth`.
 
 On the local Cosmos DB, one message at a time and without trouble, on every strategy: requests and request units for a message
-that comes for the first time, for a duplicate of the newest, and for a duplicate of the oldest; and the same for the outbox
-among up to a million pages of other entities. Writes the result, and tables and chart of docs/performance.md.
+that comes for the first time, for a duplicate of the newest, and for a duplicate of the oldest. Writes the result, and
+tables and chart of docs/performance.md.
 """
 
 from __future__ import annotations
@@ -17,22 +17,17 @@ from typing import Any, Final
 from azure.cosmos.aio import CosmosClient
 
 from benchmarks.charts import growth_chart
-from benchmarks.contenders import ROUTES, own
-from benchmarks.entity_growth import ENTITIES, memory_after
-from benchmarks.library_growth import RECORDS, library_costs
+from benchmarks.contenders import ROUTES
 from benchmarks.processing import Cost, metering
 from benchmarks.report import exit_code, machine, parsed, parser, write_result, write_section
 from benchmarks.seeding import History
-from benchmarks.subjects import TIMED, UNTIMED, Subject, subjects
+from benchmarks.subjects import Subject, subjects
 from benchmarks.tables import growth_tables
 from benchmarks.targets import growth_targets, missed
 from demo.stack import create_containers
 from local_cosmos.inprocess import RunningEmulator, running_emulator
 
 HISTORIES: Final = (100, 1_000, 10_000, 100_000)
-IN_THE_LIBRARY: Final = (TIMED, UNTIMED)
-"""Those whose pages lie in the library's own container."""
-
 MOST_GROWTH: Final = 0.05
 """By how much more request units may cost after the longest history than after the shortest, where nothing bounds it."""
 
@@ -41,17 +36,11 @@ def main() -> int:
     """Measure, print and write everything."""
     made = parser("growth", __doc__)
     made.add_argument("--largest", type=int, default=max(HISTORIES), choices=HISTORIES, help="default: %(default)s")
-    made.add_argument("--records", type=int, default=max(RECORDS), choices=RECORDS, help="default: %(default)s")
-    made.add_argument("--entities", type=int, default=max(ENTITIES), choices=ENTITIES, help="default: %(default)s")
     options = parsed(made, "growth")
-    # First, while the process is small.
-    entities = asyncio.run(memory_after(own()[0], [number for number in ENTITIES if number <= options.entities]))
-    result: dict[str, Any] = {"machine": machine(), "unit": "means per message", "entities": entities, "strategies": {}}
+    result: dict[str, Any] = {"machine": machine(), "unit": "means per message", "strategies": {}}
     for subject in subjects():
         histories = [number for number in HISTORIES if number <= options.largest]
         result["strategies"][subject.name] = asyncio.run(_measure(subject, histories))
-    records = [number for number in RECORDS if number <= options.records]
-    result["library"] = asyncio.run(library_costs(IN_THE_LIBRARY, records))
     write_result(options.output, result)
     options.page.with_name("growth.svg").write_text(growth_chart(result), encoding="utf-8")
     write_section(options.page, "growth", growth_tables(result))
@@ -59,21 +48,15 @@ def main() -> int:
 
 
 def growing_costs(result: Mapping[str, Any]) -> Iterator[str]:
-    """What costs more after the longest history than after the shortest, of strategies that should cost the same; and the
-    same of records in the library's container."""
+    """A sentence for each cost that is higher after the longest history than after the shortest."""
     for name, measured in result["strategies"].items():
-        yield from _growing(name, measured["after"])
-    for name, costs in result["library"].items():
-        yield from _growing(f"{name} among records", costs)
-
-
-def _growing(name: str, costs: Mapping[str, Any]) -> Iterator[str]:
-    first, last = min(costs, key=int), max(costs, key=int)
-    for kind, cost in costs[last].items():
-        before = costs[first][kind]
-        dearer = cost["request units"] > before["request units"] * (1 + MOST_GROWTH)
-        if cost["requests"] > before["requests"] or dearer:
-            yield f"{name}, {kind}: {before} has become {cost}."
+        costs = measured["after"]
+        first, last = min(costs, key=int), max(costs, key=int)
+        for kind, cost in costs[last].items():
+            before = costs[first][kind]
+            dearer = cost["request units"] > before["request units"] * (1 + MOST_GROWTH)
+            if cost["requests"] > before["requests"] or dearer:
+                yield f"{name}, {kind}: {before} has become {cost}."
 
 
 async def _measure(subject: Subject, histories: list[int]) -> dict[str, Any]:

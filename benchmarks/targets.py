@@ -114,10 +114,6 @@ def growth_targets(result: Mapping[str, Any]) -> Iterator[Target]:
     kept = kept_a_message(result["strategies"][TIMED]["bytes"])
     yield Target("Bytes kept a message in the entity's document", kept["document"], most=0)
     yield Target("Bytes kept a message in pages, until they are deleted", kept["other documents"], most=50)
-    measured = list(result["entities"].values())
-    times = measured[-1] / measured[0]
-    largest = max(map(int, result["entities"]))
-    yield Target(f"Memory of the process after {largest:,} entities, times that after a fifth", times, most=1.05)
 
 
 def kept_a_message(stored: Mapping[str, Mapping[str, int]]) -> dict[str, float]:

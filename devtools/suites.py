@@ -63,8 +63,6 @@ SUITES: Final[Mapping[str, Suite]] = {
     "tests/model/test_published_algorithm.py": Suite(["docs/protocols"], slow=False),
     "tests/model/test_mutants.py": Suite([_MUTANTS]),
     "tests/simulation/test_episodes.py": Suite(["verification/simulation"], slow=True),
-    "tests/stateful": _SLOW,
-    **_tests("tests/stateful", "outbox_under_trouble unique_keys_under_trouble large_releases", _QUICK),
     "tests/restores": _SLOW,
     # Spark
     "tests/spark": Suite(["tests/spark/connector", "tests/spark/source/documented_options.json"], ["java"], slow=True),
@@ -89,9 +87,7 @@ SUITES: Final[Mapping[str, Suite]] = {
     "tests/acceptance/test_publish_archive.py": Suite(
         ["devtools", "requirements.txt", ".funcignore", "pyproject.toml"]
     ),
-    "tests/benchmarks": Suite(
-        [*_STAND_INS, *_NODE, "exactlyonce", "host.json", "benchmarks/retries", "benchmarks/peers"], ["node"]
-    ),
+    "tests/benchmarks": Suite([*_STAND_INS, *_NODE, "exactlyonce", "host.json", "benchmarks/peers"], ["node"]),
     **_tests("tests/benchmarks", "cost growth latency retries", _SLOW),
     "tests/benchmarks/test_peers.py": Suite(["docs/peers.md", "benchmarks/results"], slow=True),
     # The stand-ins

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from exactlyonce import Context, Destination, Entity, Envelope, Outbox, message
 from exactlyonce.attempt import Strategy
+from exactlyonce.stores.memory.partitions import Fate
 from exactlyonce.values.frozen_json import Json
 
 
@@ -49,6 +50,14 @@ class Account:
 
 
 SENT: Final = datetime(2026, 1, 1, tzinfo=timezone.utc)
+FATES: Final = {
+    Fate.LOST_BEFORE: 0.04,
+    Fate.LOST_AFTER: 0.06,
+    Fate.REPEATED: 0.06,
+    Fate.DELAYED: 0.04,
+    Fate.BUSY: 0.05,
+}
+"""Shares of writes that end so, in random histories."""
 """When samples were sent: the time at which the clocks of tests start."""
 
 ledger_queue = Destination("receipts", receives=(Deposited,))

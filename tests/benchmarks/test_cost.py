@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import Any
-
 import pytest
 
 from benchmarks import answers
-from benchmarks.accounting import RoundTrips
 from benchmarks.answers import answer_costs
 from benchmarks.cleaning import clean_up_costs
 from benchmarks.contenders import contenders
 from benchmarks.cost import QUICK, costs
 from benchmarks.spread import spread_costs
 from benchmarks.subjects import TIMED, UNTIMED
-from benchmarks.targets import cost_targets, missed
 from exactlyonce import Outbox
-from exactlyonce.effects.effect import Effect, Together
-from exactlyonce.effects.entity import LoadEntity, Publish, SaveEntity
-from exactlyonce.effects.library import HasPages
-from exactlyonce.values.envelope import EntityRef
-from exactlyonce.values.frozen_json import Json
 
 pytestmark = pytest.mark.acceptance
 
@@ -95,86 +85,8 @@ async def test_clean_up_costs_less_than_a_request_unit_for_each_message() -> Non
     assert 0 < measured["request units"] < 1
 
 
-def costing(requests: float, units: float) -> dict[str, Any]:
-    one = {"requests": requests, "request units": units}
-    return dict.fromkeys((*SITUATIONS, "many entities", "large outputs"), one)
-
-
-def result(**changed: dict[str, Any]) -> dict[str, Any]:
-    """What reaches every target just so, but for the situations of `Outbox()` that are changed."""
-    least = costing(0.06, 1.2)
-    ours = least | {name.replace("_", " "): item for name, item in changed.items()}
-    situations = ("dealt to 4 instances", "10,000 sources, first contact", "10,000 sources, later")
-    return {
-        "contenders": {TIMED: ours, UNTIMED: least, "seven steps": costing(7, 41.5)},
-        "spread": dict.fromkeys(situations, least["first"]),
-        "clean-up": {"request units": 0.4},
-    }
-
-
-@pytest.mark.parametrize(
-    ("changed", "sentence"),
-    [
-        (
-            {"first": {"requests": 1.3, "request units": 11.0}},
-            "Entity known to the process: requests: 1.30; at most 1.2",
-        ),
-        (
-            {"first": {"requests": 1.0, "request units": 13.3}},
-            "Entity known to the process: request units: 13.30; at most 13.2",
-        ),
-        (
-            {"hot_entity": {"requests": 0.07, "request units": 1}},
-            "One hot entity, 64 in flight: requests: 0.07; at most 0.06",
-        ),
-        (
-            {"duplicate_in_a_fresh_process": {"requests": 1.1, "request units": 1}},
-            "A duplicate, in a process that knows nothing: requests: 1.10; at most 1",
-        ),
-    ],
-)
-def test_each_missed_target_is_reported(changed: dict[str, Any], sentence: str) -> None:
-    assert list(missed(cost_targets(result()))) == []
-    (reported,) = missed(cost_targets(result(**changed)))
-    assert reported.startswith(sentence)
-
-
-def test_targets_of_many_sources_of_untimed_messages_and_of_clean_up_are_checked() -> None:
-    measured = result()
-    measured["spread"] = measured["spread"] | {"10,000 sources, later": {"requests": 3.07, "request units": 21.9}}
-    measured["contenders"][UNTIMED] = costing(3.2, 22.7)
-    measured["clean-up"] = {"request units": 13}
-    assert len(list(missed(cost_targets(measured)))) == 6
-
-
 async def test_a_large_answer_is_written_twice_and_not_with_every_commit() -> None:
     costs = await answer_costs(Outbox(), requests=4)
     assert not list(answers.missed({"Outbox()": costs}))
     assert costs["16 KiB"]["first"]["requests"] == 3
     assert costs["1 KiB"]["first"]["requests"] <= 2.5
-
-
-def test_an_answer_that_is_written_too_often_is_reported() -> None:
-    often = {"16 KiB": {"first": {"bytes written": answers.MOST_BYTES + 1}}}
-    (reported,) = answers.missed({"Outbox()": often})
-    assert reported.startswith("Outbox() writes 36865 bytes for an answer of 16 KiB")
-
-
-ENTITY = EntityRef("range", ("game-1",), "game-1")
-
-
-async def test_requests_side_by_side_are_one_round_trip() -> None:
-    trips = RoundTrips()
-
-    async def perform(effect: Effect[Any]) -> Any:
-        if isinstance(effect, Together):
-            return await asyncio.gather(*(trips.perform(item, perform) for item in (effect.first, effect.second)))
-        await asyncio.sleep(0)
-        return None
-
-    looking = Together(LoadEntity(ENTITY), HasPages(ENTITY))
-    for effect in (looking, SaveEntity(ENTITY, Json("{}"), None), Publish(()), HasPages(ENTITY)):
-        await trips.perform(effect, perform)
-    assert (trips.before_publishing, trips.taken) == (2, 3)
-    trips.begin()
-    assert (trips.before_publishing, trips.taken) == (None, 0)

@@ -10,7 +10,7 @@ from verification.mutants.reviewed import Tables
 from verification.mutants.source import Mutant, all_mutants
 
 TABLES = Tables.read()
-DUE = 937
+DUE = 919
 """Mutants that nobody has looked for since their functions were written: `make model` does, and fails until there are none."""
 AGAIN = "Look for those that changed: python -m verification.mutants --changed --write"
 

@@ -36,13 +36,13 @@ class Application:
     def work(self, entity: EntityRef, *messages: Envelope) -> Work:
         """Messages for an entity, with its handler."""
         runner = Runner(self.type_of(entity), entity, self.routes)
-        return Work(entity, messages, runner, runner.absent, release=runner.release)
+        return Work(entity, messages, runner, runner.absent, runner.evolve, release=runner.release)
 
     def shipped(self, type: Entity[Any]) -> Entity[Any]:
         """An entity type with the library's own strategy in place of a twin of it: hosting asks for its class."""
         strategies = {"outbox": Outbox, "colocated": Colocated, "stream": VersionStream, "resequencer": Resequencer}
         protocol = "resequencer" if type.name == self.boards.name else self.protocols.protocol
-        ours = strategies[protocol]
+        ours = self.protocols.settling.get(protocol, strategies[protocol])
         return type if isinstance(type.strategy, ours) else type.using(ours())
 
     def type_of(self, entity: EntityRef) -> Entity[Any]:

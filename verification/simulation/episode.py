@@ -16,7 +16,6 @@ from typing import Any, Final
 from exactlyonce import Envelope
 from exactlyonce.effects.library import Park
 from exactlyonce.records.outbox import Output
-from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.loop import START, Interrupted, Overdue, VirtualClock, VirtualLoop
 from exactlyonce.values.envelope import EntityRef
 from verification.simulation.application import Application
@@ -94,12 +93,14 @@ class Episode:
         self._loop = VirtualLoop(limit=_TIMERS_A_MESSAGE * (messages + 100))  # type: ignore[abstract]  # It has no I/O.
         self._weather = Weather(random, Climate.draw(random, slow=plan.crowded), self._counted)
         self._history = History(self._loop.time, plan.reading.promises)
-        store = MemoryStore(VirtualClock(self._loop).now, self._weather)
+        store = protocols.store(VirtualClock(self._loop).now, self._weather)
         world = Surrounding(
             self._loop, self._weather, self._history, store, self._arrived, self._look_after, self._kept
         )
         self._boards = boards(plan.reading.strategy(protocols.resequencer), self._is_broken)
-        application = Application(protocols, self._boards, tallies_of(self._lacks_something), ROUTES, self._fails)
+        application = Application(
+            protocols, self._boards, tallies_of(self._lacks_something, events=protocols.events), ROUTES, self._fails
+        )
         settings = plan.settings(application)
         self._hosts = Hosts(world, random, settings, plan.processes, self._parked)
         self._restores = Restores(world, random, self._hosts, plan.restored)

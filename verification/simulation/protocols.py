@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -17,7 +17,9 @@ from exactlyonce.hosting.deliveries.settlement import Settler
 from exactlyonce.hosting.upkeep.sweeper import Sweeper
 from exactlyonce.protocols.outbox.clean import clean_staged
 from exactlyonce.protocols.stream.replay import replay, versions_of
+from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.values.lifetimes import Lifetimes
+from verification.twins import room
 
 
 def kept(lifetimes: Lifetimes, now: datetime) -> timedelta:
@@ -32,6 +34,9 @@ class Protocols:
     Attributes:
         protocol: of the tallies.
         strategies: of the tallies; one of them for each process, as settings change.
+        events: whether the tallies are event-sourced.
+        settling: strategy by which the settler decides, in place of a protocol's own.
+        store: keeps the documents.
         resequencer: strategy of the boards.
         heals: whether nothing may be parked that only its environment failed.
         kept: age from which clean-up deletes records of messages.
@@ -39,6 +44,9 @@ class Protocols:
 
     protocol: str = "outbox"
     strategies: tuple[Strategy, ...] = (Outbox(),)
+    events: bool = False
+    settling: Mapping[str, type[Strategy]] = field(default_factory=dict)
+    store: type[MemoryStore] = MemoryStore
     books: type[Books] = Books
     lanes: type[Lanes] = Lanes
     receiver: type[Receiver] = Receiver
@@ -57,8 +65,11 @@ SNAPSHOTS: Final = (1, 3, 20)
 SHIPPED: Final = Protocols()
 COLOCATED: Final = Protocols("colocated", (Colocated(),))
 STREAM: Final = Protocols("stream", tuple(map(VersionStream, SNAPSHOTS)))
+EVENTS: Final = replace(STREAM, events=True)
+FEW_MARKS: Final = Protocols(strategies=tuple(room.outbox(marks, 1 << 14) for marks in (1, 3)))
+"""The outbox whose marks leave the ledger at once: another number stays for each process."""
 
 
 def shipped(seed: int) -> Protocols:
     """The protocols of an episode: every other one is of outboxes."""
-    return {1: COLOCATED, 3: STREAM}.get(seed % 4, SHIPPED)
+    return {1: COLOCATED, 3: STREAM, 4: FEW_MARKS, 5: COLOCATED, 7: EVENTS}.get(seed % 8, SHIPPED)

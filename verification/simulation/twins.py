@@ -12,14 +12,14 @@ from types import ModuleType
 from typing import Any, Final
 
 from exactlyonce import Colocated, Outbox, Resequencer, VersionStream
-from exactlyonce.attempt import Finished
+from exactlyonce.attempt import Again, Finished, Memory, Strategy
 from exactlyonce.drivers import book as keeping
 from exactlyonce.drivers import lanes as combining
 from exactlyonce.drivers.book import Books, ProcessBook, Shelf
 from exactlyonce.effects.companions import SaveBatch
-from exactlyonce.effects.effect import NoAnswer, Step
+from exactlyonce.effects.effect import Begin, NoAnswer, Step
 from exactlyonce.effects.entity import PUBLISHED, Conflict, Publish, Saved, SaveEntity
-from exactlyonce.effects.library import OTHER, CloseNumbers, FindPages, WritePage, Written
+from exactlyonce.effects.library import OTHER, CloseNumbers, FindPages, FoundPages, WritePage, Written
 from exactlyonce.hosting.deliveries import receiver as receiving
 from exactlyonce.hosting.deliveries.receiver import Receiver
 from exactlyonce.hosting.deliveries.settlement import Settler
@@ -33,11 +33,15 @@ from exactlyonce.protocols.resequencer import protocol as resequencer
 from exactlyonce.protocols.resequencer import release as resequencing
 from exactlyonce.protocols.resequencer.release import Release
 from exactlyonce.protocols.steps import batch as batching
+from exactlyonce.protocols.steps import park as parking
 from exactlyonce.protocols.stream import protocol as version_stream
 from exactlyonce.protocols.stream import replay as replaying
+from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.values.envelope import key_of
 from exactlyonce.values.lifetimes import Lifetimes
-from verification.simulation.protocols import COLOCATED, SNAPSHOTS, STREAM, Protocols
+from verification.simulation.broken_stores import Careless, CarelessBatches, Forgetful, Hasty, Hoarding, Torn
+from verification.simulation.protocols import COLOCATED, EVENTS, FEW_MARKS, SHIPPED, SNAPSHOTS, STREAM, Protocols
+from verification.twins import room
 from verification.twins.alterations import answers, asks, called, deferred, first, followed, replaced, unasked
 from verification.twins.host import HOST
 from verification.twins.modules import BOOKS, Patch, around, constant, modules_of
@@ -98,6 +102,13 @@ def _not_again(*_: Any) -> Step[Any]:
 def _written(view: Any) -> Written:
     """What a page is taken for. With an older token than the ledger's, every attempt would begin again, for ever."""
     return Written(view.ledger.token or "0:-1#0")
+
+
+def _as_our_own(reply: Any, find: FindPages, *_: Any) -> Any:
+    """Pages of later numbers than the ledger's are taken for pages of its own."""
+    if not isinstance(reply, FoundPages):
+        return reply
+    return FoundPages(tuple(replace(page, number=min(page.number, find.newest)) for page in reply.pages))
 
 
 def _too_late(commit: Function) -> Function:
@@ -161,6 +172,10 @@ _PAGES: Final[Mapping[str, Parts]] = {
                 WritePage, lambda reply, _page, _self, _work, view, *_: _written(view) if reply is OTHER else reply
             ),
         ),
+    ),
+    "few marks: pages of another history are evidence": (
+        around(judging.look_apart, answers(FindPages, _as_our_own)),
+        *room.room_for(1, 1 << 14),
     ),
     "pages: complete is not raised": (_ledger(lambda made, before: replace(made, complete=before.complete)),),
     "marks are dropped too early": (
@@ -302,13 +317,44 @@ class _Change:
 
 
 _HELD: Final = "if not one.done.done()"
-_LANES: Final = {
-    "lane goes on with what was given back": (
-        _Change(f"[one for one in group {_HELD}]", "[one for one in group]"),
-        _Change(f"for one in group {_HELD}}}", "for one in group}"),
-    ),
-}
+_GOES_ON: Final = (
+    _Change(f"[one for one in group {_HELD}]", "[one for one in group]"),
+    _Change(f"for one in group {_HELD}}}", "for one in group}"),
+)
 """These are about local variables of a method, so they are changes of its source."""
+_LANES: Final[Mapping[str, Protocols]] = {
+    "lane goes on with what was given back": SHIPPED,
+    "co-located: lane goes on with what was given back": COLOCATED,
+    "stream: lane goes on with what was given back": STREAM,
+}
+_STORES: Final[Mapping[str, tuple[Protocols, type[MemoryStore]]]] = {
+    "store saves whatever the ETag says": (SHIPPED, Careless),
+    "few marks: store saves whatever the ETag says": (FEW_MARKS, Careless),
+    "few marks: store finds pages without marks": (FEW_MARKS, Forgetful),
+    "co-located: store saves whatever the ETag says": (COLOCATED, Careless),
+    "co-located: store writes a part of a batch": (COLOCATED, Torn),
+    "co-located: store leaves out what is owed": (COLOCATED, Hasty),
+    "co-located: store never drops what is owed": (COLOCATED, Hoarding),
+    "stream: store saves whatever the ETag says": (STREAM, Careless),
+    "stream: store writes a part of a batch": (STREAM, Torn),
+    "events: store saves whatever the ETag says": (EVENTS, Careless),
+    "read model: store saves whatever the ETag says": (SHIPPED, CarelessBatches),
+    "read model: store writes a part of a batch": (SHIPPED, Torn),
+}
+_UNFENCED: Final[Mapping[str, tuple[Protocols, str, type[Strategy]]]] = {
+    "settler without a fence": (SHIPPED, "outbox", Outbox),
+    "few marks: settler without a fence": (FEW_MARKS, "outbox", Outbox),
+    "co-located: settler without a fence": (COLOCATED, "colocated", Colocated),
+    "stream: settler without a fence": (STREAM, "stream", VersionStream),
+    "read model: settler without a fence": (SHIPPED, "resequencer", Resequencer),
+}
+
+
+def _unfenced(_entity: Any, view: Any, _absent: Any) -> Step[Memory | Again]:
+    """In place of a fence: it proves nothing."""
+    yield from Begin()
+    memory: Memory = view.memory
+    return memory
 
 
 def _outbox(name: str) -> Protocols:
@@ -342,7 +388,22 @@ def _mending(name: str) -> Protocols:
 def _lane(name: str) -> Protocols:
     # With a settler that parks at once what its environment failed: what ships does so after some rounds only.
     parks = _giving_up("parks what its environment failed")
-    return replace(parks, lanes=_broken(name, combining, *_LANES[name]).Lanes, heals=False)
+    lanes = _broken(name, combining, *_GOES_ON).Lanes
+    return replace(_LANES[name], giving_up=parks.giving_up, lanes=lanes, heals=False)
+
+
+def _storing(name: str) -> Protocols:
+    protocols, store = _STORES[name]
+    return replace(protocols, store=store)
+
+
+def _parking(name: str) -> Protocols:
+    protocols, settled, shipped = _UNFENCED[name]
+    twin = _twin(shipped, (Patch(parking.__name__, "fence", lambda _: _unfenced),))
+    # Operators ask for the class that ships.
+    settling = type(shipped.__name__, (shipped,), {"settle": twin.settle})
+    # The host looks no further than the fence, so this settler also parks what its environment failed.
+    return replace(protocols, settling={settled: settling}, heals=False)
 
 
 def _broken(name: str, module: ModuleType, *changes: _Change) -> ModuleType:
@@ -379,6 +440,8 @@ _MAKERS: Final[Mapping[str, Callable[[str], Protocols]]] = {
     **dict.fromkeys(_RESEQUENCERS, _resequencer),
     **dict.fromkeys(_MENDERS, _mending),
     **dict.fromkeys(_LANES, _lane),
+    **dict.fromkeys(_STORES, _storing),
+    **dict.fromkeys(_UNFENCED, _parking),
     **dict.fromkeys(_RECEIVERS, _receiving),
     **dict.fromkeys(_SETTLERS, _giving_up),
     "clean-up by a shorter retention than the judge's": lambda _: Protocols(kept=_kept),

@@ -192,7 +192,7 @@ class Wire:
         elif fate is Fate.BUSY:
             reply = Busy()
         elif fate is Fate.LOST_AFTER:
-            self._applied(effect)
+            self._applied(_begun(effect))
         elif fate is Fate.REPEATED:
             first = self._applied(effect)
             self._plan(weather.latency(loop.time()), self._land_again, waiting, effect, first)
@@ -241,6 +241,11 @@ class Wire:
             return effect.etag
         current = self._world.store.perform(LoadEntity(effect.entity))
         return current.etag if isinstance(current, Loaded) else None
+
+
+def _begun(effect: Any) -> Any:
+    """What of a write took place before its connection broke: pages are deleted one by one."""
+    return replace(effect, pages=effect.pages[::2]) if isinstance(effect, DeletePages) else effect
 
 
 def _witness(weather: Weather, effect: Any, reply: Any) -> None:

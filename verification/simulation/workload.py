@@ -59,6 +59,16 @@ class Report:
     filler: str
 
 
+@message("simulation.became")
+@dataclass
+class Became:
+    """The event of an event-sourced tally: its new state."""
+
+    count: int
+    chain: str
+    recent: list[str]
+
+
 @dataclass
 class Count:
     """The state of a tally."""
@@ -93,10 +103,12 @@ Broken = Callable[[str], bool]
 """Whether handlers, until they are fixed, raise for the message of this name."""
 
 
-def tallies_of(broken: Broken) -> Entity[Count]:
-    """The tallies of an episode."""
+def tallies_of(broken: Broken, *, events: bool = False) -> Entity[Count]:
+    """The tallies of an episode; `events` makes them event-sourced."""
     entity = Entity("tally", state=Count, container="tallies", partition_key="/shelf", strategy=Outbox())
-    return _following(entity, broken, LAST)
+    if events:
+        entity.applies(Became)(lambda _, event: Count(event.count, event.chain, event.recent))
+    return _following(entity, broken, LAST, events=events)
 
 
 def boards(strategy: Resequencer, broken: Broken) -> Entity[Count]:
@@ -105,14 +117,17 @@ def boards(strategy: Resequencer, broken: Broken) -> Entity[Count]:
     return _following(entity, broken, LAST_OF_A_BOARD)
 
 
-def _following(entity: Entity[Count], broken: Broken, remembered: int) -> Entity[Count]:
+def _following(entity: Entity[Count], broken: Broken, remembered: int, *, events: bool = False) -> Entity[Count]:
     """An entity type that does what the model says."""
 
     @entity.handles(Step, key=key_of)
-    def follow(state: Count, step: Step, context: Context) -> Count:
+    def follow(state: Count, step: Step, context: Context) -> Any:
         if broken(step.name):
             raise RuntimeError("this handler is not fixed yet")
-        return _followed(state, step, context, remembered)
+        after = _followed(state, step, context, remembered)
+        if not events:
+            return after
+        return [] if after == state else [Became(after.count, after.chain, after.recent)]
 
     return entity
 

@@ -28,10 +28,10 @@ from exactlyonce.values.lifetimes import RETENTION
 from spark_jobs.cleaner.fence import cleaned, entity_of
 from spark_jobs.cleaner.verdicts import GOES
 from tests.asking import sweep
+from tests.samples import FATES
 from tests.spark.application import beginning
 from tests.spark.cleaner.asking import stored_in, verdicts
 from tests.spark.cleaner.shop import DAY, RECEIPTS, TYPES, job, paid
-from tests.stateful.histories import FATES
 
 ROUNDS = 4
 BUSY, QUIET = (1, 100), (4, 9)

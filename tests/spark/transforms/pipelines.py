@@ -24,8 +24,8 @@ from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.world import InstantClock, Process, SeededTrouble, World
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.lifetimes import CLOCK_TOLERANCE, Lifetimes, Retention
-from tests.stateful.boards import Board, News, Played, a_play, players
-from tests.stateful.histories import FATES
+from tests.boards import Board, News, Played, a_play, players
+from tests.samples import FATES
 
 LIFETIMES = Lifetimes(Retention(timedelta(days=10)), delivery_limit=timedelta(days=4))
 SENDERS: Mapping[str, tuple[Strategy, ...]] = {

@@ -18,7 +18,7 @@ from exactlyonce.testing.guarantee import violations
 from exactlyonce.testing.world import InstantClock, SeededTrouble, World
 from tests.asking import sweep
 from tests.people import UNIQUE_KEYS, Person, leave, move, people, welcomes
-from tests.stateful.histories import FATES
+from tests.samples import FATES
 
 MOST_REFUSALS = 3
 """After so many its queue gives a message up."""

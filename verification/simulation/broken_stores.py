@@ -1,4 +1,4 @@
-"""Stores that break their promises: what a judge has to convict."""
+"""Stores that break their promises. The judge has to convict each."""
 
 from __future__ import annotations
 
@@ -13,11 +13,8 @@ from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.values.envelope import EntityRef
 
 
-class Careless(MemoryStore):
-    """Saves whatever the ETag says, and writes over companions that exist."""
-
-    def save_entity(self, effect: SaveEntity) -> Any:
-        return super().save_entity(replace(effect, etag=self._etag(effect.entity)))
+class CarelessBatches(MemoryStore):
+    """Saves a batch whatever its ETags say, and writes over companions that exist."""
 
     def save_batch(self, effect: SaveBatch) -> Any:
         ids = {id_of(effect.entity, item): item for item in effect.create}
@@ -37,8 +34,15 @@ class Careless(MemoryStore):
         return found.etag if found else None
 
 
+class Careless(CarelessBatches):
+    """Saves whatever the ETag says."""
+
+    def save_entity(self, effect: SaveEntity) -> Any:
+        return super().save_entity(replace(effect, etag=self._etag(effect.entity)))
+
+
 class Forgetful(MemoryStore):
-    """Finds pages, and no mark in them."""
+    """Finds pages without their marks."""
 
     def find_pages(self, effect: FindPages) -> Any:
         reply = super().find_pages(effect)
@@ -48,7 +52,7 @@ class Forgetful(MemoryStore):
 
 
 class Torn(MemoryStore):
-    """Writes a part of a batch only: the companions are forgotten now and then."""
+    """Leaves out the companions of every seventh batch."""
 
     batches = 0
 
@@ -58,7 +62,7 @@ class Torn(MemoryStore):
 
 
 class Hasty(MemoryStore):
-    """Drops what is owed as it is written, so that nobody who comes later publishes it."""
+    """Leaves out the owed outputs of a batch, so no later process publishes them."""
 
     def save_batch(self, effect: SaveBatch) -> Any:
         create = tuple(
@@ -68,7 +72,7 @@ class Hasty(MemoryStore):
 
 
 class Hoarding(MemoryStore):
-    """Never drops what is owed."""
+    """Never deletes owed outputs."""
 
     def replace_companions(self, effect: ReplaceCompanions) -> None:
         pass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from random import Random
@@ -23,6 +23,8 @@ from tests.unit.bookkeeping import Bookkeeper
 PROCESSES = 2
 FATES = {Fate.LOST_BEFORE: 0.05, Fate.LOST_AFTER: 0.05, Fate.REPEATED: 0.05, Fate.DELAYED: 0.1}
 NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
+CRASHES = 0.03
+"""Share of effects at which a job is cancelled. One in four of these ends its whole process."""
 PEACE = SeededTrouble(Random(0), {})
 
 
@@ -34,7 +36,6 @@ class Job:
     step: Step[Any]
     ended: Callable[[Any], None]
     book: Bookkeeper
-    about: str = ""
     reply: Any = None
 
 
@@ -48,37 +49,30 @@ class Interleaving:
     Args:
         random: the source of chance.
         destinations: where handlers may send to.
-        fates: what happens to writes, and how often.
-        crash: how often a job is cancelled at an effect; every fourth time its whole process crashes.
-        store: what keeps the documents.
     """
 
     def __init__(
         self,
         random: Random,
         destinations: Iterable[Destination],
-        fates: Mapping[Fate, float] = FATES,
-        crash: float = 0.03,
-        store: type[MemoryStore] = MemoryStore,
     ) -> None:
         self.random = random
         self.now = NOW
-        self.store = store(lambda: self.now, SeededTrouble(random, fates, stale=0.3, lag=3))
+        self.store = MemoryStore(lambda: self.now, SeededTrouble(random, FATES, stale=0.3, lag=3))
         self.world = World(destinations, store=self.store)
         self.jobs: list[Job] = []
         self.performed: set[type[Effect[Any]]] = set()
         self.books = [self._begun_book() for _ in range(PROCESSES)]
         self._stored: set[str] = set()
-        self._crash = crash
 
-    def begin(self, step: Step[Any], ended: Callable[[Any], None] = lambda _: None, about: str = "") -> None:
-        self.jobs.append(Job(step, ended, self.random.choice(self.books), about))
+    def begin(self, step: Step[Any], ended: Callable[[Any], None] = lambda _: None) -> None:
+        self.jobs.append(Job(step, ended, self.random.choice(self.books)))
 
     def advance(self) -> None:
         """One effect of one of the jobs, or its crash; and perhaps a delayed write takes effect, or a book is written."""
         if self.jobs:
             job = self.random.choice(self.jobs)
-            if self.random.random() >= self._crash:
+            if self.random.random() >= CRASHES:
                 self.go(job)
             elif self.random.random() < 0.25:
                 self.crash(job.book)

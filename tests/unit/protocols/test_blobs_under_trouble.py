@@ -23,8 +23,8 @@ from exactlyonce.protocols.steps import clean as cleaning
 from exactlyonce.protocols.steps.clean import clean_blobs
 from exactlyonce.protocols.stream.protocol import VersionStream
 from exactlyonce.values.envelope import key_of
-from tests.stateful.interleaving import PEACE, Interleaving, unfenced
 from tests.unit.bookkeeping import Bookkeeper
+from tests.unit.interleaving import PEACE, Interleaving, unfenced
 from tests.unit.protocols.gallery import in_order, painting
 from tests.unit.script import ABSENT, ENTITY
 
