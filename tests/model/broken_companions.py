@@ -52,12 +52,6 @@ BROKEN_COLOCATED: tuple[BrokenCompanions, ...] = (
         "no_ghost_output",
     ),
     Broken(
-        "a record without outputs",
-        (Mutation("co-located: a record without outputs"),),
-        scenario(COLOCATED, ONE, crashes=1),
-        "nothing_lost",
-    ),
-    Broken(
         "a record created by an upsert",
         (around(COMMIT, asks(SaveBatch, upserted)),),
         scenario(COLOCATED, TWO, stale=1),
@@ -79,12 +73,6 @@ BROKEN_COLOCATED: tuple[BrokenCompanions, ...] = (
         "owed outputs dropped before they are published",
         (around(batching.publish_records, deferred(Publish, PUBLISHED, until=ReplaceCompanions)),),
         scenario(COLOCATED, ONE, crashes=2),
-        "nothing_lost",
-    ),
-    Broken(
-        "a hit is not published",
-        (Mutation("co-located: a hit is not published"),),
-        scenario(COLOCATED, ONE, crashes=1),
         "nothing_lost",
     ),
     Broken(

@@ -16,7 +16,6 @@ from tests.model.broken_companions import ONE, STALE, BrokenCompanions, scenario
 from tests.model.broken_resequencers import FIRST, SECOND, THIRD
 from tests.model.broken_streams import ON_THE_NEWEST_STATE, STREAM
 from tests.model.zoo import Broken
-from verification.mutants.named import Mutation
 from verification.scenarios.companions import LOST, REBUILDING, SKIPPING
 from verification.twins.alterations import asks, called, comes_to, unasked
 from verification.twins.modules import Patch, around
@@ -53,12 +52,6 @@ def asked(*, missing: tuple[int, int], **budget: int) -> Scenario:
 
 BROKEN_REPLAYS: tuple[BrokenCompanions, ...] = (
     Broken(
-        "skipped without a condition",
-        (Mutation("skipped without a condition"),),
-        scenario(IMPATIENT, SECOND, THIRD, **ON_AND_ON),
-        "no_garbage",
-    ),
-    Broken(
         "a number skipped that has arrived meanwhile",
         (around(gaps.skip, asks(SaveBatch, lambda save, *_: replace(upserted(save), etag="*"))),),
         scenario(IMPATIENT, FIRST, SECOND, **ON_AND_ON),
@@ -71,22 +64,10 @@ BROKEN_REPLAYS: tuple[BrokenCompanions, ...] = (
         "nothing_lost",
     ),
     Broken(
-        "released past the gap without a record of it",
-        (Mutation("released past the gap without a record of it"),),
-        scenario(IMPATIENT, SECOND, **ON_AND_ON),
-        "in_sequence",
-    ),
-    Broken(
         "a part of the gap skipped without documents",
         (around(gaps.skip, asks(SaveBatch, lambda save, *_: replace(save, create=save.create[1:]))),),
         scenario(IMPATIENT, FIRST, THIRD, **ON_AND_ON),
         "nothing_lost: web/m0 is acknowledged, but was never committed",
-    ),
-    Broken(
-        "skipped, and what follows is not noted",
-        (Mutation("skipped, and what follows is not noted"),),
-        scenario(IMPATIENT, SECOND, **ON_AND_ON),
-        "nothing_lost",
     ),
     Broken(
         "asked for the numbers after the first that is missing",
@@ -155,12 +136,6 @@ BROKEN_REPLAYS: tuple[BrokenCompanions, ...] = (
         "nothing_lost: web/m0 was to be sent again",
     ),
     Broken(
-        "the last version not sent again",
-        (Mutation("the last version not sent again"),),
-        scenario(STREAM, ONE, crashes=1, replays=1),
-        "nothing_lost: web/m0 was to be sent again",
-    ),
-    Broken(
         "what follows the next whole state not sent again",
         (
             around(
@@ -170,36 +145,6 @@ BROKEN_REPLAYS: tuple[BrokenCompanions, ...] = (
         ),
         scenario(STREAM, ONE, ONE, ONE, crashes=1, replays=1),
         "nothing_lost: web/m2 was to be sent again",
-    ),
-    Broken(
-        "sent again from entries of any age",
-        (Mutation("sent again from entries of any age"),),
-        scenario(STREAM, ONE, replays=1, stale=STALE),
-        "raised DamagedDocument",
-    ),
-    Broken(
-        "unknown publish taken as sent again",
-        (Mutation("unknown publish taken as sent again"),),
-        scenario(STREAM, ONE, crashes=1, unknown=1, replays=1),
-        "nothing_lost: web/m0 was to be sent again",
-    ),
-    Broken(
-        "the first number that is missing taken for one that is not",
-        (Mutation("the first number that is missing taken for one that is not"),),
-        asked(missing=(1, 1), crashes=1),
-        "nothing_lost: web/m0 was to be sent again",
-    ),
-    Broken(
-        "looked up in a view of any age",
-        (Mutation("looked up in a view of any age"),),
-        asked(missing=(1, 1), crashes=1, stale=STALE),
-        "nothing_lost: web/m0 was to be sent again",
-    ),
-    Broken(
-        "an older view taken for the end of the stream",
-        (Mutation("an older view taken for the end of the stream"),),
-        asked(missing=(1, 1), crashes=1, stale=STALE),
-        "nothing_lost: web/m0 was to be sent again",
     ),
     Broken(
         "an older view taken for the newest without a fence",

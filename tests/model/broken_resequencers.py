@@ -16,10 +16,9 @@ from exactlyonce.protocols.resequencer.protocol import Resequencer
 from exactlyonce.protocols.resequencer.release import Release
 from exactlyonce.records.sequences import Place, Reception, place_of
 from exactlyonce.values.envelope import EntityRef, Envelope
-from tests.model.broken_companions import STALE, BrokenCompanions, scenario, upserted
+from tests.model.broken_companions import BrokenCompanions, scenario, upserted
 from tests.model.zoo import Broken
 from verification.mutants.named import Mutation
-from verification.scenarios.companions import ONE_AT_A_TIME
 from verification.twins.alterations import asks, called, deferred, ending, first, replaced, seeing
 from verification.twins.modules import around
 from verification.world.companions_handler import ENTITY
@@ -110,18 +109,6 @@ BROKEN_RESEQUENCERS: tuple[BrokenCompanions, ...] = (
         "no_garbage",
     ),
     Broken(
-        "acknowledged after a part of a release",
-        (*ONE_AT_A_TIME, Mutation("read model: acknowledged after a part of a release")),
-        scenario(READ_MODEL, FIRST, SECOND),
-        "nothing_lost",
-    ),
-    Broken(
-        "held messages read in a view of any age",
-        (Mutation("read model: held messages read in a view of any age"),),
-        scenario(READ_MODEL, FIRST, SECOND_TWICE, stale=STALE),
-        "raised DamagedDocument",
-    ),
-    Broken(
         "messages that were released meanwhile taken for held ones",
         (Mutation("read model: messages that were released meanwhile taken for held ones"),),
         scenario(READ_MODEL, FIRST_TWICE, SECOND),
@@ -147,18 +134,6 @@ BROKEN_RESEQUENCERS: tuple[BrokenCompanions, ...] = (
         "nothing_lost",
     ),
     Broken(
-        "an early message acknowledged, and not held",
-        (Mutation("read model: an early message acknowledged, and not held"),),
-        scenario(READ_MODEL, FIRST, SECOND),
-        "nothing_lost",
-    ),
-    Broken(
-        "two messages with one number taken for copies",
-        (Mutation("read model: two messages with one number taken for copies"),),
-        scenario(READ_MODEL, FIRST, FIRST),
-        "nothing_lost",
-    ),
-    Broken(
         "two channels of one source taken for one",
         (around(Release._place, seeing(place_of=by_source)),),
         scenario(READ_MODEL, FIRST, Message(number=1, channel=2)),
@@ -180,12 +155,6 @@ BROKEN_RESEQUENCERS: tuple[BrokenCompanions, ...] = (
         ),
         scenario(READ_MODEL, FIRST),
         "no_ghost_output",
-    ),
-    Broken(
-        "unknown publish taken as done",
-        (Mutation("read model: unknown publish taken as done"),),
-        scenario(READ_MODEL, FIRST, SECOND, unknown=1),
-        "nothing_lost",
     ),
     Broken(
         "numbers are closed before what they owe is published",

@@ -123,12 +123,6 @@ BROKEN_STREAMS: tuple[BrokenCompanions, ...] = (
         "at_most_one_state_change",
     ),
     Broken(
-        "head saved without a condition",
-        (Mutation("stream: head saved without a condition"),),
-        scenario(STREAM, ONE, ONE),
-        "serial_execution",
-    ),
-    Broken(
         "a range read without a token",
         (WITHOUT_TOKEN,),
         scenario(STREAM, TWO, stale=STALE),
@@ -139,12 +133,6 @@ BROKEN_STREAMS: tuple[BrokenCompanions, ...] = (
         (WITHOUT_TOKEN, GAPS_NOT_NOTICED, NOT_COMPARED),
         scenario(STREAM, TWO, stale=STALE),
         "consistent_state_and_output",
-    ),
-    Broken(
-        "an entry newer than the state it is read with",
-        (Mutation("stream: an entry newer than the state it is read with"),),
-        scenario(STREAM, ONE, TWO, stale=STALE),
-        "no_failure: web/m1 fails with NonDeterministicHandler",
     ),
     Broken(
         "handled again with new ids",
@@ -181,12 +169,6 @@ BROKEN_STREAMS: tuple[BrokenCompanions, ...] = (
         "no_failure: web/m1 fails with NonDeterministicHandler",
     ),
     Broken(
-        "numbers given out are not kept",
-        (Mutation("stream: numbers given out are not kept"),),
-        scenario(STREAM, ONE),
-        "serial_execution",
-    ),
-    Broken(
         "a whole state left out",
         (around(version_stream.is_whole, replaced(lambda *_: False)),),
         scenario(STREAM, TWO, ONE, ONE),
@@ -196,12 +178,6 @@ BROKEN_STREAMS: tuple[BrokenCompanions, ...] = (
         "a duplicate is acknowledged without being handled again",
         (Mutation("stream: a duplicate is acknowledged without being handled again"),),
         scenario(STREAM, ONE, crashes=1),
-        "nothing_lost",
-    ),
-    Broken(
-        "unknown publish of a duplicate taken as done",
-        (Mutation("stream: unknown publish of a duplicate taken as done"),),
-        scenario(STREAM, ONE, crashes=1, unknown=1),
         "nothing_lost",
     ),
     Broken(

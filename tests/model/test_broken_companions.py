@@ -10,7 +10,6 @@ from tests.model.broken_cleaners import BROKEN_CLEANERS, HARMLESS_CLEANERS
 from tests.model.broken_companions import BROKEN_COLOCATED, BrokenCompanions
 from tests.model.broken_replays import BROKEN_REPLAYS
 from tests.model.broken_resequencers import BROKEN_RESEQUENCERS
-from tests.model.broken_settlers import BROKEN_SETTLERS
 from tests.model.broken_streams import BROKEN_STREAMS
 from tests.model.harmless_companions import HARMLESS
 from tests.model.searches import assert_falls, assert_holds
@@ -21,7 +20,6 @@ ZOO: tuple[BrokenCompanions, ...] = (
     *BROKEN_COLOCATED,
     *BROKEN_STREAMS,
     *BROKEN_RESEQUENCERS,
-    *BROKEN_SETTLERS,
     *BROKEN_REPLAYS,
     *BROKEN_CLEANERS,
 )

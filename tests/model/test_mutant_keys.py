@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import inspect
+from argparse import Namespace
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from types import ModuleType
 
 import pytest
+from rich.console import Console
 
+from verification.mutants import __main__ as search
 from verification.mutants.reviewed import SoFar, Tables, Verdict, carried
 from verification.mutants.source import Mutant, mutants_of
 
@@ -127,3 +132,26 @@ def test_a_verdict_that_was_kept_counts_until_the_function_changes(
     assert changed.name == mutant.name
     assert SoFar(path).of(changed) is None
     SoFar(None).keep(mutant, FOUND)
+
+
+def test_a_verdict_is_kept_before_the_searches_that_began_earlier_have_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, *_ = mutants = modules(monkeypatch, strategies=SHIPPED)
+    path, is_kept = tmp_path / "so_far.jsonl", Event()
+
+    class Watched(SoFar):
+        def keep(self, mutant: Mutant, verdict: Verdict) -> None:
+            super().keep(mutant, verdict)
+            is_kept.set()
+
+    def find_again(mutant: Mutant, _before: Verdict | None) -> Verdict:
+        return FOUND if mutant is second or is_kept.wait(10) else Verdict("", "waited in vain")
+
+    monkeypatch.setattr(search, "SoFar", Watched)
+    monkeypatch.setattr(search, "ProcessPoolExecutor", ThreadPoolExecutor)
+    monkeypatch.setattr(search, "find_again", find_again)
+    monkeypatch.setattr(search, "reached", lambda: None)
+    options = Namespace(so_far=path, jobs=2, changed=False)
+    verdicts = search._looked_for(Console(quiet=True), [first, second], tables(mutants), options)
+    assert verdicts == {first.name: FOUND, second.name: FOUND}

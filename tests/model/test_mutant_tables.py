@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from verification.mutants.finding import COSTS
 from verification.mutants.outside import fails, file_and_name
 from verification.mutants.reviewed import Tables
 from verification.mutants.source import Mutant, all_mutants
 
 TABLES = Tables.read()
-DUE = 919
+DUE = 907
 """Mutants that nobody has looked for since their functions were written: `make model` does, and fails until there are none."""
 AGAIN = "Look for those that changed: python -m verification.mutants --changed --write"
 
@@ -44,7 +43,3 @@ def test_a_unit_test_stands_in_for_the_checker_only_if_it_fails_with_the_mutant(
 
 def test_every_reason_is_a_sentence() -> None:
     assert all(reason.endswith(".") and len(reason) > 20 for reason in TABLES.harmless.values())
-
-
-def test_some_mutants_only_cost_more() -> None:
-    assert any(verdict.how.startswith(COSTS) for verdict in TABLES.found.values())

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.model.searches import assert_holds
-from verification.mutants.finding import ALL_STATES, ALL_WORLDS, NO_END, QUIET, find, in_world
+from verification.mutants import finding
+from verification.mutants.finding import ALL_STATES, ALL_WORLDS, NO_END, find, in_world, reached
 from verification.mutants.reviewed import Tables
 from verification.mutants.source import Mutant, all_mutants
 from verification.twins.twin import Twin
@@ -27,9 +30,27 @@ def test_what_ships_stands_wherever_mutants_fall(world: Scenario) -> None:
     assert_holds(in_world(Twin(), world), ALL_STATES[world.name])
 
 
-@pytest.mark.parametrize("world", [*ALL_WORLDS, None], ids=lambda world: world.name if world else QUIET)
-def test_mutants_are_found_where_they_were(world: Scenario | None, mutants: dict[str, Mutant]) -> None:
-    name, worlds = (world.name, [world]) if world is not None else (QUIET, [])
-    here = {mutant: verdict for mutant, verdict in TABLES.found.items() if verdict.world == name}
+@pytest.mark.parametrize("world", ALL_WORLDS, ids=lambda world: world.name)
+def test_mutants_are_found_where_they_were(world: Scenario, mutants: dict[str, Mutant]) -> None:
+    here = {mutant: verdict for mutant, verdict in TABLES.found.items() if verdict.world == world.name}
     quick = [item for item, verdict in here.items() if verdict.states <= QUICK and not verdict.how.startswith(NO_END)]
-    assert [mutant for mutant in quick if find(mutants[mutant], worlds).world != name] == [], AGAIN
+    assert [mutant for mutant in quick if not find(mutants[mutant], [world]).world] == [], AGAIN
+
+
+def test_worlds_are_traced_again_only_after_a_source_has_changed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    source = tmp_path / "exactlyonce/some.py"
+    source.parent.mkdir()
+    source.touch()
+    smallest = min(ALL_STATES, key=lambda name: ALL_STATES[name])
+    monkeypatch.setattr(finding, "_ROOT", tmp_path)
+    monkeypatch.setattr(finding, "ALL_STATES", {smallest: 1})
+    traced = reached.__wrapped__()
+    assert traced.keys() == {smallest}
+    assert traced[smallest]
+    monkeypatch.setattr(finding, "_traced", None)
+    assert reached.__wrapped__() == traced
+    source.write_text("changed = True")
+    with pytest.raises(TypeError):
+        reached.__wrapped__()

@@ -22,7 +22,6 @@ from tests.model import (
     broken_requests_of_companions,
     broken_resequencers,
     broken_returning,
-    broken_settlers,
     broken_streams,
 )
 from tests.model.counts import STATES, STEPS
@@ -52,7 +51,6 @@ ZOOS: Sequence[Sequence[Twin]] = (
     broken_requests_of_companions.TWINS,
     broken_resequencers.BROKEN_RESEQUENCERS,
     broken_returning.BROKEN_RETURNING,
-    broken_settlers.BROKEN_SETTLERS,
     broken_streams.BROKEN_STREAMS,
 )
 SOONEST = 3

@@ -11,7 +11,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from os import cpu_count
 from pathlib import Path
@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from verification.mutants.finding import find, find_again, reached
+from verification.mutants.finding import find_again, reached
 from verification.mutants.outside import fails
 from verification.mutants.reviewed import FOLDER, SoFar, Tables, Verdict, carried
 from verification.mutants.source import Mutant, all_mutants
@@ -43,7 +43,8 @@ def main() -> int:
         found = {name: item for name, item in {**tables.found, **verdicts}.items() if item.world}
         order = {mutant.name: place for place, mutant in enumerate(all_mutants())}
         sort = dict(sorted(found.items(), key=lambda row: order[row[0]]))
-        replace(tables, found=sort, due=tables.due - found.keys()).write()
+        outside = {name: test for name, test in tables.outside.items() if name not in found}
+        replace(tables, found=sort, outside=outside, due=tables.due - found.keys()).write()
         console.print(f"Written: {FOLDER}")
     return int(bool(surprises))
 
@@ -72,10 +73,11 @@ def _looked_for(console: Console, mutants: Sequence[Mutant], tables: Tables, opt
     left = [mutant for mutant in mutants if mutant.name not in verdicts]
     if left:
         reached()  # Once, before there are several processes.
-    before = [tables.found.get(mutant.name) if options.changed else None for mutant in left]
     with ProcessPoolExecutor(options.jobs) as pool:
-        looks = pool.map(find_again, left, before) if options.changed else pool.map(find, left)
-        for mutant, verdict in zip(left, track(looks, "Mutants", len(left), console=console), strict=True):
+        before = tables.found if options.changed else {}
+        looks = {pool.submit(find_again, mutant, before.get(mutant.name)): mutant for mutant in left}
+        for look in track(as_completed(looks), "Mutants", len(left), console=console):
+            mutant, verdict = looks[look], look.result()
             so_far.keep(mutant, verdict)
             verdicts[mutant.name] = verdict
     return verdicts

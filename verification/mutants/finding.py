@@ -1,41 +1,37 @@
-"""Is a mutant found? By the explorer, in the first world in which it shows; or by what it costs when nothing goes wrong."""
+"""Is a mutant found? By the explorer, in the smallest world in which it shows."""
 
 from __future__ import annotations
 
+import hashlib
 import inspect
+import json
 import sys
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import cache
-from itertools import product
-from operator import gt
+from pathlib import Path
 from signal import ITIMER_VIRTUAL, SIGVTALRM, setitimer, signal
 from types import FrameType
 from typing import Any, Final
 
-from exactlyonce.protocols.outbox import clean as retention
 from verification.checker.search import explore
-from verification.mutants import quiet_companions as quiet
-from verification.mutants.costs import costs_of_world
 from verification.mutants.reviewed import Verdict
 from verification.mutants.scenarios import STATES, WORLDS
 from verification.mutants.scenarios_companions import PATCHES, STATES_OF_COMPANIONS, WORLDS_OF_COMPANIONS
 from verification.mutants.source import Mutant
-from verification.twins.modules import EVERYTHING, OUTBOX, STEPS
+from verification.twins.modules import EVERYTHING
 from verification.twins.twin import Twin
-from verification.world.scenario import Budget, Scenario
+from verification.world.scenario import Scenario
 
 GROWTH: Final = 8
 """A mutant with so many times the states of the shipped strategy never comes to an end."""
 PATIENCE: Final = 20
 """Most seconds of processor time for one search. A mutant that takes longer goes round and round."""
-COSTS: Final = "costs more"
 NO_END: Final = "no end"
-QUIET: Final = "nothing goes wrong"
 ALL_WORLDS: Final[tuple[Scenario, ...]] = (*WORLDS, *WORLDS_OF_COMPANIONS)
 ALL_STATES: Final = {**STATES, **STATES_OF_COMPANIONS}
-ROOMS: Final = (0, 2, 9)
-"""Marks for which the ledgers of the quiet worlds have room."""
+_ROOT: Final = Path(__file__).parents[2]
 _SHIPPED: Final = Twin()
 
 
@@ -47,18 +43,12 @@ SURVIVED: Final = Verdict("", "")
 
 
 def find(mutant: Mutant, worlds: Sequence[Scenario] | None = None) -> Verdict:
-    """Look for a mutant in these worlds, or in all that reach it, the smallest first; then at its costs."""
+    """Look for a mutant in these worlds, or in all that reach it, the smallest first."""
     if worlds is None:
-        reaching = [world for world in ALL_WORLDS if (mutant.module, mutant.line) in reached()[world.name]]
+        reaching = [world for world in ALL_WORLDS if mutant.line in reached()[world.name].get(mutant.module, ())]
         worlds = sorted(reaching, key=lambda world: ALL_STATES[world.name])
     twin = Twin({mutant.module: mutant.source})
-    for look in (_explored, _dearer):
-        for world in worlds:
-            verdict = look(twin, world)
-            if verdict is not None:
-                return verdict
-    concerned = mutant.module in {module.__name__ for module in (*STEPS, *OUTBOX, retention)}
-    return (_dearer_outbox(twin) if concerned else None) or SURVIVED
+    return next((verdict for world in worlds if (verdict := _explored(twin, world)) is not None), SURVIVED)
 
 
 def find_again(mutant: Mutant, before: Verdict | None) -> Verdict:
@@ -104,86 +94,45 @@ def _patience() -> Iterator[None]:
 
 
 @cache
-def reached() -> dict[str, frozenset[tuple[str, int]]]:
-    """The lines, each with its module, that each world runs at all: a mutant of another line cannot show there."""
+def reached() -> dict[str, dict[str, list[int]]]:
+    """For each world the lines that it runs, by their modules: a mutant of another line cannot show there.
+
+    Tracing takes minutes. So the result is kept in `.make`, under a digest of all sources.
+    """
+    sources = sorted(path for room in ("exactlyonce", "verification") for path in (_ROOT / room).rglob("*.py"))
+    digest = hashlib.sha256(sys.version.encode() + b"".join(path.read_bytes() for path in sources)).hexdigest()
+    kept = _ROOT / ".make/reached" / f"{digest}.json"
+    if not kept.is_file():
+        with ProcessPoolExecutor() as pool:
+            lines = dict(zip(ALL_STATES, pool.map(_traced, ALL_STATES), strict=True))
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(json.dumps(lines), encoding="utf-8")
+    result: dict[str, dict[str, list[int]]] = json.loads(kept.read_text(encoding="utf-8"))
+    return result
+
+
+def _traced(name: str) -> dict[str, list[int]]:
+    """The lines that one world runs, by their modules."""
     files = {inspect.getsourcefile(module): module.__name__ for module in EVERYTHING}
     files |= {f"<{module.__name__}>": module.__name__ for module in EVERYTHING}  # Those that were made for a world.
-    lines: set[tuple[str, int]] = set()
+    lines: dict[str, set[int]] = {module: set() for module in files.values()}
 
     def trace(frame: FrameType, _event: str, _argument: Any) -> Any:
         module = files.get(frame.f_code.co_filename)
         if module is not None:
-            lines.add((module, frame.f_lineno))
+            lines[module].add(frame.f_lineno)
         return trace if module is not None else None
 
-    found: dict[str, frozenset[tuple[str, int]]] = {}
+    (world,) = (item for item in ALL_WORLDS if item.name == name)
     before = sys.gettrace()
     sys.settrace(trace)
     try:
-        for world in ALL_WORLDS:
-            lines.clear()
-            explore(in_world(_SHIPPED, world))
-            found[world.name] = frozenset(lines)
+        explore(in_world(_SHIPPED, world))
     finally:
         sys.settrace(before)
-    return found
-
-
-def _dearer(twin: Twin, world: Scenario) -> Verdict | None:
-    """Whether it asks for more than what ships, where records are companions and nothing goes wrong, or hardly anything."""
-    if not world.companions:
-        return None
-    for lagging in (False, True):
-        usual_costs = _usual(world.name, lagging)  # What ships may not raise.
-        try:
-            with _patience():
-                now = quiet.costs(in_world(twin, world), lagging=lagging)
-        except _OutOfPatienceError:
-            return Verdict(world.name, f"{QUIET}: no end")
-        except Exception as error:
-            return Verdict(world.name, f"{QUIET}: raised {type(error).__name__}: {error}")
-        more = [name for name, item, usual in zip(quiet.NAMES, now, usual_costs, strict=True) if item > usual]
-        if more:
-            return Verdict(world.name, f"{COSTS}: {', '.join(more)}")
-    return None
-
-
-@cache
-def _usual(name: str, lagging: bool) -> tuple[int, ...]:
-    world = next(companion for companion in WORLDS_OF_COMPANIONS if companion.name == name)
-    return quiet.costs(in_world(_SHIPPED, world), lagging=lagging)
+    return {module: sorted(numbers) for module, numbers in lines.items() if numbers}
 
 
 def in_world(twin: Twin, world: Scenario) -> Scenario:
     """A world with a twin in it, and with what every twin has there."""
     return twin.within(world, PATCHES.get(world.name, ()))
-
-
-def _dearer_outbox(twin: Twin) -> Verdict | None:
-    """The same for the outbox and its chores."""
-    for room, lagging in product(ROOMS, (False, True)):
-        usual = _usual_outbox(room, lagging)
-        world = _quiet(room)
-        try:
-            with _patience():
-                for now, before in zip(
-                    costs_of_world(in_world(twin, world), world.strategy, lagging), usual, strict=True
-                ):
-                    if any(map(gt, now, before)):
-                        return Verdict(QUIET, COSTS)
-        except _OutOfPatienceError:
-            return Verdict(QUIET, NO_END)
-        except Exception as error:
-            return Verdict(QUIET, f"raised {type(error).__name__}: {error}")
-    return None
-
-
-def _quiet(room: int) -> Scenario:
-    """An outbox with all chores, and room for so many marks."""
-    return Scenario(QUIET, (), room=room, budget=Budget(sweeps=1, poisoned=1, cleanings=1))
-
-
-@cache
-def _usual_outbox(room: int, lagging: bool) -> tuple[tuple[int, ...], ...]:
-    world = in_world(_SHIPPED, _quiet(room))
-    return tuple(costs_of_world(world, _quiet(room).strategy, lagging))

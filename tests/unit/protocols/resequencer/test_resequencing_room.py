@@ -169,6 +169,11 @@ class TestALongRelease:
         assert [len(played.all(SaveBatch)) for played in attempts] == [1]
         assert readers.reception() == received("s", 99)
 
+    def test_more_arrivals_than_one_batch_has_room_for_are_released_in_several_commits(self) -> None:
+        readers = Readers()
+        attempts = released(readers, *(scored(number) for number in range(1, BATCH_DOCUMENTS + 6)))
+        assert [len(played.only(SaveBatch).create) for played in attempts] == [BATCH_DOCUMENTS, 5]
+
     def test_a_sequence_that_is_stopped_does_not_take_the_room_of_another(self) -> None:
         readers = Readers()
         readers.broken = {("s", 1)}
