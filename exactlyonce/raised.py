@@ -61,10 +61,12 @@ def is_librarys(error: BaseException) -> TypeGuard[ExactlyOnceError]:
 
 
 def class_of(error: BaseException) -> str:
+    """The name of an exception's class, for logs."""
     return type(error).__name__
 
 
 def cause_of(error: BaseException) -> BaseException | None:
+    """The explicit cause (`raise … from`) of an exception; None without one."""
     cause: BaseException | None = _kept("__cause__", error)
     return cause
 
