@@ -88,7 +88,7 @@ SUITES: Final[Mapping[str, Suite]] = {
         ["devtools", "requirements.txt", ".funcignore", "pyproject.toml"]
     ),
     "tests/benchmarks": Suite([*_STAND_INS, *_NODE, "exactlyonce", "host.json", "benchmarks/peers"], ["node"]),
-    **_tests("tests/benchmarks", "cost growth latency retries", _SLOW),
+    **_tests("tests/benchmarks", "cost growth latency", _SLOW),
     "tests/benchmarks/test_peers.py": Suite(["docs/peers.md", "benchmarks/results"], slow=True),
     # The stand-ins
     "packages/local-cosmos": Suite(["packages/local-cosmos/local_cosmos"]),

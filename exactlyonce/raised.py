@@ -74,11 +74,11 @@ def cause_of(error: BaseException) -> BaseException | None:
 def causes_of(error: BaseException) -> Iterator[BaseException]:
     """An exception and its causes, from the outside in; each once, since causes can form a circle."""
     seen: set[int] = set()
-    one: BaseException | None = error
-    while one is not None and id(one) not in seen:
-        seen.add(id(one))
-        yield one
-        one = cause_of(one)
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        yield cause
+        cause = cause_of(cause)
 
 
 def text_of(error: BaseException) -> str:

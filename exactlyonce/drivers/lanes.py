@@ -209,10 +209,10 @@ class Lanes:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         lane.assignment = assignment  # The newest message's, also in a lane that is never empty.
-        one = _Waiting(envelope, done, delivery, self._retrying.begin(self._clock.now))
-        lane.waiting.append(one)
-        if one.deadline is not None:  # The latest of all, since all deliveries have the same time.
-            self._deliveries.watch(one.deadline, done.done, partial(_give_back, lane, one))
+        waiting = _Waiting(envelope, done, delivery, self._retrying.begin(self._clock.now))
+        lane.waiting.append(waiting)
+        if waiting.deadline is not None:  # The latest of all, since all deliveries have the same time.
+            self._deliveries.watch(waiting.deadline, done.done, partial(_give_back, lane, waiting))
         return await done
 
     async def quiesce(self) -> None:
@@ -289,8 +289,8 @@ class Lanes:
                 lane.waiting[:0], lane.apart = group, len(group)
                 return
             failed.update((key_of(item.envelope), _about(item.envelope, error)) for item in group)
-        for one, processed in _processed(group, finished):
-            _resolve(one.done, failed.get(key_of(one.envelope)), processed)
+        for delivered, processed in _processed(group, finished):
+            _resolve(delivered.done, failed.get(key_of(delivered.envelope)), processed)
 
     def _log_stopped(self, entity: EntityRef, finished: Finished) -> None:
         """Log stopped messages: their deliveries are acknowledged, so only this log reports them."""
@@ -335,9 +335,9 @@ def _for_those_held(attempt: Step[Result], group: Sequence[_Waiting]) -> Step[Re
 def _acknowledge(group: Sequence[_Waiting], outcome: Again) -> None:
     """Acknowledge the messages of a group that an attempt finished."""
     keys = frozenset(outcome.processed)
-    for one, processed in _processed(group, outcome):
-        if key_of(one.envelope) in keys:
-            _resolve(one.done, None, processed)
+    for delivered, processed in _processed(group, outcome):
+        if key_of(delivered.envelope) in keys:
+            _resolve(delivered.done, None, processed)
 
 
 def _processed(group: Sequence[_Waiting], outcome: Finished | Again) -> Iterator[tuple[_Waiting, Processed]]:

@@ -372,7 +372,7 @@ async def of_queues(connection: StorageConnection, names: Iterable[str]) -> list
         names: the queues.
     """
     listed = lengths(connection.account, connection.client_id, names)
-    return [one async for name, length in listed if (one := _of_queue(name, length)) is not None]
+    return [finding async for name, length in listed if (finding := _of_queue(name, length)) is not None]
 
 
 def _of_queue(name: str, length: Length) -> Finding | None:

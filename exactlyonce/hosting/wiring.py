@@ -159,7 +159,6 @@ def wire(
     failures = Failures()
     texts = settings.exception_text == "on"
     show = partial(shown, text=texts)
-
     publisher = Publisher(resources.addresses)
     blob_address = None if resources.blobs is None else resources.blobs.address
     routes = Routes.to(destinations, publisher.limits, settings.delivery_limit, blob_address, entities)
@@ -168,9 +167,8 @@ def wire(
     books.within = settings.proved_within or PROVED_WITHIN
     startup = Startup(resources, runtime, books.end)
     retrying = Retrying(Backoff(seconds=settings.delivery_timeout), runtime.random)
-    maintenance = Maintenance(
-        drivers.replay, retrying, routes, lifetimes, frozenset(entity.name for entity in entities)
-    )
+    types = frozenset(entity.name for entity in entities)
+    maintenance = Maintenance(drivers.replay, retrying, routes, lifetimes, types)
     settling = replace(maintenance, driver=drivers.resume)
     brief = Retrying(Backoff(tries=SWEEP_TRIES, seconds=settings.delivery_timeout), runtime.random)
     lanes = Lanes(drivers.process, retrying, runtime.clock, settings.memory, show=show)

@@ -258,8 +258,10 @@ def numbered(sequences: Sequences, destination: str, receiver: str, begin: str) 
         destination, receiver: of the output.
         begin: id of the channel, if this is the first message.
     """
-    for index, one in enumerate(sequences):
-        if (one.destination, one.receiver) == (destination, receiver):
-            counted = one._replace(last=one.last + 1)
-            return (*sequences[:index], counted, *sequences[index + 1 :]), Place(one.channel, receiver, counted.last)
+    for index, sequence in enumerate(sequences):
+        if (sequence.destination, sequence.receiver) == (destination, receiver):
+            counted = sequence._replace(last=sequence.last + 1)
+            return (*sequences[:index], counted, *sequences[index + 1 :]), Place(
+                sequence.channel, receiver, counted.last
+            )
     return (*sequences, Sequence(destination, receiver, begin, 1)), Place(begin, receiver, 1)

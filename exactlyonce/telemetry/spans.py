@@ -268,17 +268,17 @@ class AttemptSpans:
     def _committed(self, messages: list[str]) -> None:
         self._metrics.processed(len(messages), self._labels)
         self._metrics.commit(len(messages), self._labels)
-        for key, one in dict(zip(self._keys, self._deliveries, strict=True)).items():
-            time = one.envelope.time
+        for key, delivery in dict(zip(self._keys, self._deliveries, strict=True)).items():
+            time = delivery.envelope.time
             if key in messages and time is not None:
                 self._metrics.lag(_seconds(time, self._now()), self._labels)
 
     def _conclude(self, outcomes: dict[str, Outcome]) -> None:
         """Give each delivery its outcome. Of copies in a group the last counts as the message, as for strategies."""
         seen: set[str] = set()
-        for key, one in zip(reversed(self._keys), reversed(self._deliveries), strict=True):
+        for key, delivery in zip(reversed(self._keys), reversed(self._deliveries), strict=True):
             outcome = outcomes[key]
-            one.outcome = "group" if key in seen and outcome in ("processed", "held") else outcome
+            delivery.outcome = "group" if key in seen and outcome in ("processed", "held") else outcome
             seen.add(key)
 
     def _published(self, effect: Publish, reply: object) -> None:

@@ -317,8 +317,8 @@ def _differences(first: Ran[Any], second: Ran[Any]) -> Iterator[str]:
     yield from _between("state", _json(first.state), _json(second.state))
     if len(first.sent) != len(second.sent):
         yield f"{len(first.sent)} messages sent at first, then {len(second.sent)}"
-    for number, (one, other) in enumerate(zip(first.sent, second.sent, strict=False), start=1):
-        yield from _between(f"message {number} ({_type_of(one)})", _parts(one), _parts(other))
+    for number, (sent, other) in enumerate(zip(first.sent, second.sent, strict=False), start=1):
+        yield from _between(f"message {number} ({_type_of(sent)})", _parts(sent), _parts(other))
     for number, (call, repeated) in enumerate(zip_longest(first.calls, second.calls), start=1):
         if call != repeated:
             yield f"call {number}"
@@ -384,7 +384,7 @@ def _between(name: str, first: Any, second: Any) -> Iterator[str]:
         for key in first:
             yield from _between(f"{name}.{key}", first[key], second[key])
     elif isinstance(first, list) and isinstance(second, list) and len(first) == len(second):
-        for index, (one, other) in enumerate(zip(first, second, strict=True)):
-            yield from _between(f"{name}.{index}", one, other)
+        for index, (item, other) in enumerate(zip(first, second, strict=True)):
+            yield from _between(f"{name}.{index}", item, other)
     else:
         yield f"{name}: {_SHORT.repr(first)} at first, then {_SHORT.repr(second)}"

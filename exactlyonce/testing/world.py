@@ -229,20 +229,20 @@ def _marked(ref: EntityRef, before: Ledger, ledger: Ledger) -> Iterator[Commit]:
 
 
 def _of_companion(version: Version, before: list[_Told], batch: str, entries: dict[tuple[str, str], Commit]) -> _Told:
-    one = _companion(version.companion or {})
-    match one:
+    companion = _companion(version.companion or {})
+    match companion:
         case NumberedMessage(held=None, message=None):
-            return _Told(version.document, skipped=(one.entity, (one.channel, one.number)))
+            return _Told(version.document, skipped=(companion.entity, (companion.channel, companion.number)))
         case NumberedMessage(held=None, message=str(message)):
             if any(told.skipped is not None for told in before):
-                return _Told(version.document, late=(one.entity, message))
+                return _Told(version.document, late=(companion.entity, message))
             # If the message sent anything, the entity in the same batch has the transaction.
-            released = Commit.of(one.entity, one)
-            commit = entries.get((one.entity, released.message)) or replace(released, tx=batch)
+            released = Commit.of(companion.entity, companion)
+            commit = entries.get((companion.entity, released.message)) or replace(released, tx=batch)
             return _Told(version.document, (replace(commit, place=released.place),))
         case ColocatedRecord() | StreamEntry():
-            owing = {} if one.owed is None else {(one.entity, message_hash(one.message)): None}
-            return _Told(version.document, (Commit.of(one.entity, one),), record=one, owing=owing)
+            owing = {} if companion.owed is None else {(companion.entity, message_hash(companion.message)): None}
+            return _Told(version.document, (Commit.of(companion.entity, companion),), record=companion, owing=owing)
     return _Told(version.document)
 
 

@@ -27,12 +27,11 @@ HTTP = ROOT / "docs" / "http.md"
         (README, "cost", tables.headline_table),
         (PERFORMANCE, "throughput", tables.throughput_tables),
         (PERFORMANCE, "growth", tables.growth_tables),
-        (PERFORMANCE, "cpu", tables.cpu_tables),
         (PERFORMANCE, "spark", tables.spark_table),
         (PEERS, "peers", peers_table),
         (HTTP, "answers", answers_table),
     ],
-    ids=["cost", "headline", "throughput", "growth", "cpu", "spark", "peers", "answers"],
+    ids=["cost", "headline", "throughput", "growth", "spark", "peers", "answers"],
 )
 def test_the_tables_of_a_page_are_those_of_its_result(page: Path, benchmark: str, made: Tables) -> None:
     assert section_of(page, benchmark) == made(result_of(benchmark))

@@ -151,9 +151,9 @@ class OpenedDoor:
         async def opened() -> func.HttpResponse:
             if request.method.upper() != "POST":
                 raise Refused(not_allowed(("POST",)))
-            one = await self.requests.open(entity, made(message, body_of(request)))
+            opened = await self.requests.open(entity, made(message, body_of(request)))
             path = quote(urlsplit(request.url).path.rstrip("/"), safe=_OF_PATHS)
-            place = f"{path}/{quote(one.request, safe='')}?{AT}={token_text(one.token)}"
+            place = f"{path}/{quote(opened.request, safe='')}?{AT}={token_text(opened.token)}"
             return func.HttpResponse(status_code=201, headers={"Location": place})
 
         return await self._guarded(opened(), entity)

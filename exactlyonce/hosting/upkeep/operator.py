@@ -428,14 +428,14 @@ async def on_each(
     async def work() -> None:
         nonlocal unanswered
         while waiting and unanswered < MOST_UNANSWERED:
-            one, pause = waiting.popleft(), next(starts)
+            listed, pause = waiting.popleft(), next(starts)
             if pause > 0:
                 await clock.sleep(pause)
                 if unanswered >= MOST_UNANSWERED:
                     break
-            outcome = await _outcome(one, action)
+            outcome = await _outcome(listed, action)
             unanswered = unanswered + 1 if isinstance(outcome.error, TryAgainLater) else 0
-            results.add(one, outcome)
+            results.add(listed, outcome)
             show(results)
 
     workers = [asyncio.ensure_future(work()) for _ in range(AT_ONCE)]

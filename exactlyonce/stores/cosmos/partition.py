@@ -265,10 +265,10 @@ class CosmosPartition:
             select: columns of each document; a single document is read whole, since a point read is cheaper than any query.
         """
         if len(ids) == 1:
-            one = await self.read(ids[0], token)
-            if isinstance(one, Document):
-                return Documents((one.properties,), one.token)
-            return Documents((), one.token) if isinstance(one, Absent) else one
+            reply = await self.read(ids[0], token)
+            if isinstance(reply, Document):
+                return Documents((reply.properties,), reply.token)
+            return Documents((), reply.token) if isinstance(reply, Absent) else reply
         names = [f"@id{number}" for number in range(len(ids))]
         query = f"SELECT {select} FROM c WHERE c.id IN ({', '.join(names)})"  # noqa: S608  # Values are parameters.
         return await self.query(query, dict(zip(names, ids, strict=True)), token)

@@ -128,12 +128,12 @@ class CompanionContract:
         self, store: AsyncStore, type: str
     ) -> None:
         owner = unique()
-        one, other, third = (owned_entity(owner, type) for _ in range(3))
-        records = [a_colocated(entity, "web/1", owes=True) for entity in (one, other)]
-        await together(store, one, records[0], an_entry(one, 1))
+        first, other, third = (owned_entity(owner, type) for _ in range(3))
+        records = [a_colocated(entity, "web/1", owes=True) for entity in (first, other)]
+        await together(store, first, records[0], an_entry(first, 1))
         await together(store, other, records[1], an_entry(other, 2))
         saved = await together(store, third)
-        for entity, record, version in ((one, records[0], 1), (other, records[1], 2)):
+        for entity, record, version in ((first, records[0], 1), (other, records[1], 2)):
             assert await entries(store, entity, (1, 9), token=saved.token) == [version]
             assert [companion for companion, _ in await owing(store, entity)] == [record]
             loaded = await companions_of(store, entity, record_id(entity, "web/1"), token=saved.token)

@@ -445,8 +445,8 @@ class PagesContract:
         assert await store.perform(FindBlobs(plain_entity(), ("a.1",), None)) == frozenset()
 
     async def test_pages_of_two_entities_are_kept_apart(self, store: AsyncStore) -> None:
-        one, other = plain_entity(), plain_entity()
-        await write(store, one, a_page(one, 1))
+        first, other = plain_entity(), plain_entity()
+        await write(store, first, a_page(first, 1))
         token = await write(store, other, a_page(other, 2))
         assert await find(store, other, times=(10_000, 20_000), newest=1, token=token) == [2]
 

@@ -226,8 +226,8 @@ def a_staged(
         outputs: the outputs; None for a default output.
     """
     envelope = Json.of({"id": "o-1", "data": {"padding": "x" * size, "text": "ÄÖÜ 🎯", "none": None}})
-    one = Output("o-1", "receipts", envelope, 1.5)
-    return StagedOutputs(entity.key, "web/m-1", tx or unique(), AT, (one,) if outputs is None else outputs)
+    output = Output("o-1", "receipts", envelope, 1.5)
+    return StagedOutputs(entity.key, "web/m-1", tx or unique(), AT, (output,) if outputs is None else outputs)
 
 
 def a_colocated(entity: EntityRef, message: str, version: int = 1, *, owes: bool = False) -> ColocatedRecord:

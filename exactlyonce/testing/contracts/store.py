@@ -154,18 +154,18 @@ class EntityContract:
         self, store: AsyncStore
     ) -> None:
         owner = unique()
-        one, other = owned_entity(owner, UNIQUE), owned_entity(owner, UNIQUE)
-        saved = await save(store, one, email="a@x")
+        first, other = owned_entity(owner, UNIQUE), owned_entity(owner, UNIQUE)
+        saved = await save(store, first, email="a@x")
         await save(store, owned_entity(type=UNIQUE), email="a@x")
-        await save(store, one, saved.etag, email="b@x", name={"first": "Ann"})
+        await save(store, first, saved.etag, email="b@x", name={"first": "Ann"})
         await save(store, other, email="a@x")
 
     async def test_of_entities_without_the_property_of_a_unique_key_a_partition_takes_one(
         self, store: AsyncStore
     ) -> None:
         owner = unique()
-        one, other = owned_entity(owner, UNIQUE), owned_entity(owner, UNIQUE)
-        await save(store, one, name={"first": "Ann"})
+        first, other = owned_entity(owner, UNIQUE), owned_entity(owner, UNIQUE)
+        await save(store, first, name={"first": "Ann"})
         with pytest.raises(UniqueKeyTaken, match="null"):
             await _saving(store, other, None, email=None, name={"first": "Bob"})
         await save(store, other, email="", name={"first": "Bob"})
@@ -305,8 +305,8 @@ WAYS_TO_FAIL: Final[dict[str, Way]] = {
 async def a_scene(store: AsyncStore) -> Scene:
     """Make the earlier writes of a case."""
     entity = owned_entity()
-    one, other = an_entry(entity, 1, "web/1"), an_entry(entity, 2, "web/2")
-    old = await together(store, entity, one, other, total=1)
+    unchanged_entry, other = an_entry(entity, 1, "web/1"), an_entry(entity, 2, "web/2")
+    old = await together(store, entity, unchanged_entry, other, total=1)
     unchanged, changed = await companions_of(
         store, entity, entry_id(entity, "web/1"), entry_id(entity, "web/2"), token=old.token
     )
@@ -315,7 +315,7 @@ async def a_scene(store: AsyncStore) -> Scene:
         SaveBatch(entity, entity_document(entity, total=2), old.etag, replace=((later, changed[1]),))
     )
     assert isinstance(new, Saved)
-    return Scene(entity, old, new, (one, unchanged[1]), (other, changed[1]))
+    return Scene(entity, old, new, (unchanged_entry, unchanged[1]), (other, changed[1]))
 
 
 class BatchContract:

@@ -307,8 +307,8 @@ class _Store(MemoryStore):
     def placed(self) -> Iterator[Placed]:
         """The partitions of the store."""
         for kind in ("entities", "library"):
-            for key, one in getattr(self, kind).items():
-                yield Placed((kind, key), tuple(one.log), frozenset(one.within), one.base, one.count)
+            for key, log in getattr(self, kind).items():
+                yield Placed((kind, key), tuple(log.log), frozenset(log.within), log.base, log.count)
 
     def _entity(self, entity: EntityRef) -> Partition:
         return self.entities.setdefault((entity.type, *entity.partition), _Partition())

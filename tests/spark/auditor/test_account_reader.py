@@ -65,6 +65,6 @@ def test_every_entity_that_is_read_has_its_key(spark: SparkSession) -> None:
     assert changed.documents.columns == ["entity", "id"]
 
 
-@pytest.mark.parametrize("one", [PLAIN, NUMBERED])
+@pytest.mark.parametrize("ref", [PLAIN, NUMBERED])
 def test_of_entities_with_one_id_only_the_chosen_is_read(spark: SparkSession, ref: EntityRef) -> None:
     assert keys(reader(spark, PLAIN, NUMBERED).chosen("first look", Chosen((ref.key,)))) == [ref.key]

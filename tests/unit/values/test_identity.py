@@ -71,7 +71,7 @@ def test_sources_are_pinned() -> None:
     assert EntityRef("order", (True, -0.5, "=7"), "o").source == "order/=true/=-0.5/%3D7/o"
 
 
-@pytest.mark.parametrize(("one", "other"), [(1, "1"), (True, "True"), (True, 1), (0, False), (1.5, "1.5")])
+@pytest.mark.parametrize(("value", "other"), [(1, "1"), (True, "True"), (True, 1), (0, False), (1.5, "1.5")])
 def test_entities_whose_partition_keys_only_look_the_same_differ_in_all_that_names_them(
     value: PartitionValue, other: PartitionValue
 ) -> None:

@@ -181,14 +181,11 @@ def reply_to(effect: Effect[Any], past: Past, draw: random.Random) -> Any:  # no
             return mostly(Loaded(document, "etag" if document else None, 1_000, token), BEHIND, UNKNOWN)
         case LoadCompanions(ids=ids):
             there = [draw.choice(past.companions[id]) for id in ids if id in past.companions]
-            return mostly(
-                FoundCompanions(tuple((item, "etag") for item in there if draw.random() < 0.8)), BEHIND, UNKNOWN
-            )
+            loaded = tuple((item, "etag") for item in there if draw.random() < 0.8)
+            return mostly(FoundCompanions(loaded), BEHIND, UNKNOWN)
         case FindEntries(ranges=ranges):
             every = (item for many in past.companions.values() for item in many if isinstance(item, StreamEntry))
-            by_version = {
-                item.version: item for item in every if any(item.version in range(a, b + 1) for a, b in ranges)
-            }
+            by_version = {e.version: e for e in every if any(e.version in range(a, b + 1) for a, b in ranges)}
             there = [by_version[version] for version in sorted(by_version)]
             return mostly(FoundCompanions(tuple((item, "etag") for item in there)), BEHIND, UNKNOWN)
         case FindOwing():
