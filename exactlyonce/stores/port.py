@@ -76,17 +76,17 @@ class Condition:
 
     Attributes:
         text: the condition, such as `c.total > @least`; empty for none.
-        given: values of its parameters, by name without `@`.
+        parameters: values by name, without `@`.
 
     Raises:
         ConfigurationError: a parameter has a name that the query of entities needs.
     """
 
     text: str = ""
-    given: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if "type" in self.given:
+        if "type" in self.parameters:
             raise ConfigurationError(
                 "A condition has no parameter @type: the query of entities uses the name. Rename the parameter."
             )

@@ -105,14 +105,14 @@ class Judged:
         fresh: unprocessed messages.
         hidden: messages that only pages can decide.
         failed: messages that cannot be processed, or not in this view.
-        known: `known_in` of the view.
+        marks: the proofs in the view, as `known_in` gives them.
     """
 
     copies: tuple[Arrival, ...]
     fresh: tuple[Arrival, ...]
     hidden: tuple[Arrival, ...]
     failed: Failed
-    known: Mapping[str, str] = field(compare=False)
+    marks: Mapping[str, str] = field(compare=False)
 
 
 def arrived(entity: EntityRef, envelopes: Iterable[Envelope], senders: Container[str]) -> Arrived:
@@ -235,13 +235,13 @@ def unanswered(verdict: Judged, view: View) -> Failed:
     return tuple(
         (item.key, TooOldToJudge(f"Request {item.key} {forgotten}"))
         for item in asked
-        if item.key not in answers and (view.ledger.cut or not verdict.known[item.hash])
+        if item.key not in answers and (view.ledger.cut or not verdict.marks[item.hash])
     )
 
 
 def contents_of(verdict: Judged) -> Contents:
     """The beginnings of digests, from the marks of copies."""
-    return tuple((copy_.key, content_in(mark)) for copy_ in verdict.copies if (mark := verdict.known.get(copy_.hash)))
+    return tuple((copy_.key, content_in(mark)) for copy_ in verdict.copies if (mark := verdict.marks.get(copy_.hash)))
 
 
 def answered(calls: Calls, arrival: Arrival) -> Calls:

@@ -130,7 +130,7 @@ class CosmosListing:
         self, type: str, condition: Condition, partition: tuple[PartitionValue, ...] | None
     ) -> AsyncIterator[tuple[tuple[EntityRef, Json], ...]]:
         place = self._containers[type]
-        parameters = {"@type": type, **{f"@{name}": value for name, value in condition.given.items()}}
+        parameters = {"@type": type, **{f"@{name}": value for name, value in condition.parameters.items()}}
         query = f"SELECT c AS document, c.id, {_values(place)} AS place FROM c WHERE {_THERE}"  # noqa: S608
         if condition.text:
             query += f" AND ({condition.text})"
