@@ -56,8 +56,11 @@ SUITES: Final[Mapping[str, Suite]] = {
     "tests/unit/protocols/resequencer/test_resequencing_room.py": _SLOW,
     "tests/unit/testing/test_explore_is_right.py": _SLOW,
     # The model
-    "tests/model": _SLOW,
-    **_tests("tests/model", "smallest_worlds mutant_keys reporting", _QUICK),
+    "tests/model": Suite([f"{_MUTANTS}/twins.json"], slow=True),
+    **_tests("tests/model", "smallest_worlds mutant_keys", _QUICK),
+    "tests/model/test_reporting.py": Suite(
+        ["exactlyonce", "verification", "packages/yieldcheck/yieldcheck"], slow=False
+    ),
     **_tests("tests/model", "mutant_tables hosting_mutants", Suite(["tests/unit", _MUTANTS], slow=False)),
     "tests/model/test_alterations.py": Suite([_MUTANTS], slow=False),
     "tests/model/test_published_algorithm.py": Suite(["docs/protocols"], slow=False),
@@ -85,7 +88,7 @@ SUITES: Final[Mapping[str, Suite]] = {
     ),
     "tests/acceptance/test_planted_bug.py": Suite(["examples"]),
     "tests/acceptance/test_publish_archive.py": Suite(
-        ["devtools", "requirements.txt", ".funcignore", "pyproject.toml"]
+        ["devtools", "requirements.txt", ".funcignore", "pyproject.toml"], slow=False
     ),
     "tests/benchmarks": Suite([*_STAND_INS, *_NODE, "exactlyonce", "host.json", "benchmarks/peers"], ["node"]),
     **_tests("tests/benchmarks", "cost growth latency", _SLOW),

@@ -86,7 +86,7 @@ class LeftOut:
         frame = sys._getframe(2)  # noqa: SLF001
         while frame.f_back is not None and "pathlib" in frame.f_code.co_filename:
             frame = frame.f_back
-        return frame.f_code.co_filename.startswith(self._root)
+        return frame.f_code.co_filename.startswith(self._root) and "site-packages" not in frame.f_code.co_filename
 
 
 class Verdicts:

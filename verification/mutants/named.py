@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from verification.mutants.reviewed import Tables
+from verification.mutants.reviewed import read_twins
 from verification.mutants.source import Mutant, all_mutants
 from verification.twins.modules import Patch
 from verification.twins.twin import Twin
@@ -68,6 +68,4 @@ def _mutants() -> Mapping[str, Mutant]:
     return {mutant.name: mutant for mutant in all_mutants()}
 
 
-@cache
-def _twins() -> Mapping[str, tuple[str, ...]]:
-    return Tables.read().twins
+_twins = cache(read_twins)

@@ -73,8 +73,7 @@ class Tables:
         keys |= {name: Key.read(key) for name, key in due.items()}
         outside, harmless = ({name: item for item, rows in table.items() for name in rows} for table in grouped)
         verdicts = {name: Verdict(*row[1:]) for name, row in found.items()}
-        twins = {name: tuple(mutants) for name, mutants in _read(_TWINS).items()}
-        return cls(keys, verdicts, outside, harmless, twins, frozenset(due))
+        return cls(keys, verdicts, outside, harmless, read_twins(), frozenset(due))
 
     def write(self) -> None:
         """Write it down, a line for each mutant."""
@@ -162,6 +161,11 @@ def _grouped(keys: Mapping[str, Key], form: Callable[[str, Key], Hashable]) -> d
     for name, key in keys.items():
         grouped[form(name, key)].append(name)
     return grouped
+
+
+def read_twins() -> Mapping[str, tuple[str, ...]]:
+    """Broken twins that are mutants, or several at once, by their names."""
+    return {name: tuple(mutants) for name, mutants in _read(_TWINS).items()}
 
 
 def _row(verdict: Verdict) -> list[Any]:
