@@ -42,11 +42,11 @@ class Imports:
         self._found: dict[str, list[tuple[str, bool]]] = {}
 
     def reached(self, path: str) -> set[str]:
-        """Paths that a file imports, over however many steps; itself and every `conftest.py` above it are among them."""
-        folders = [str(folder) for folder in PurePosixPath(path).parents]
-        above = [self._paths.get(_module_of(f"{folder}/conftest.py")) for folder in folders]
+        """Paths that a file imports, over however many steps; itself and every `conftest.py` above it are among them, but for
+        that of the repository."""
+        above = [f"{folder}/conftest.py" for folder in PurePosixPath(path).parents]
         found, followed = set[str](), set[str]()
-        left = [path, *filter(None, above)]
+        left = [path, *(path for path in above if path in self._sources)]
         while left:
             one = left.pop()
             if one not in followed:

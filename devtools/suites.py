@@ -26,13 +26,13 @@ class Suite(NamedTuple):
 
 _SLOW: Final = Suite(slow=True)
 _QUICK: Final = Suite(slow=False)
-_STAND_INS: Final = tuple(
+_PACKAGES: Final = tuple(
     f"packages/{name}/{name.replace('-', '_')}"
-    for name in ("exactlyonce-dev", "function-host", "local-cosmos", "local-service-bus")
+    for name in ("exactlyonce-dev", "function-host", "local-cosmos", "local-service-bus", "yieldcheck")
 )
 _NODE: Final = ("package.json", "package-lock.json")
 """Azurite, and clients for Node."""
-_HOSTED: Final = ("exactlyonce", "handlers", "function_app.py", "host.json", *_STAND_INS, *_NODE)
+_HOSTED: Final = ("exactlyonce", "handlers", "function_app.py", "host.json", *_PACKAGES, *_NODE)
 """What runs where tests start hosts."""
 _MUTANTS: Final = "tests/model/mutants"
 _COSMOS: Final = "packages/local-cosmos/local_cosmos_tests"
@@ -45,7 +45,7 @@ def _tests(folder: str, names: str, suite: Suite) -> dict[str, Suite]:
 
 
 SUITES: Final[Mapping[str, Suite]] = {
-    "": Suite(["locks"]),
+    "": Suite(["conftest.py", "locks"]),
     "tests/packaging": Suite([""]),
     "tests/infra": Suite([""], ["node"]),
     "tests/contract": Suite(_NODE, ["node"]),
@@ -75,10 +75,11 @@ SUITES: Final[Mapping[str, Suite]] = {
     "tests/spark/synapse": Suite(["infra/synapse", "pyproject.toml"], slow=False),
     "tests/spark/connect": Suite(slow=False),  # All its tests are those of `make test-spark4`.
     # Demos, and other processes
-    "tests/acceptance": Suite([*_HOSTED, "demo"], ["node"], slow=True),
-    **_tests("tests/acceptance", "demo commands_run", Suite(["Makefile", "spark_jobs"], ["java"])),
-    "tests/acceptance/test_service_bus.py": Suite(["Makefile"]),
-    "tests/acceptance/test_smallest_demo.py": Suite(["Makefile"], slow=False),
+    "tests/acceptance": Suite(_HOSTED, ["node"], slow=True),
+    **_tests("tests/acceptance", "demo commands_run", Suite(["Makefile", "demo", "spark_jobs"], ["java"])),
+    "tests/acceptance/test_service_bus.py": Suite(["Makefile", "demo"]),
+    "tests/acceptance/test_smallest_demo.py": Suite(["Makefile", "demo"], slow=False),
+    **_tests("tests/acceptance", "outage upgrade", Suite(["demo"])),
     "tests/acceptance/test_sample_app.py": _QUICK,
     "tests/acceptance/test_quickstart.py": Suite(["docs/quickstart.md"], slow=False),
     "tests/acceptance/test_readme_commands.py": Suite(["README.md"], slow=False),
@@ -88,16 +89,24 @@ SUITES: Final[Mapping[str, Suite]] = {
     ),
     "tests/acceptance/test_planted_bug.py": Suite(["examples"]),
     "tests/acceptance/test_publish_archive.py": Suite(
-        ["devtools", "requirements.txt", ".funcignore", "pyproject.toml"], slow=False
+        [
+            "demo",
+            "devtools",
+            "packages/function-host/function_host_tests",
+            "requirements.txt",
+            ".funcignore",
+            "pyproject.toml",
+        ],
+        slow=False,
     ),
-    "tests/benchmarks": Suite([*_STAND_INS, *_NODE, "exactlyonce", "host.json", "benchmarks/peers"], ["node"]),
+    "tests/benchmarks": Suite([*_PACKAGES, *_NODE, "host.json", "benchmarks/peers"], ["node"]),
     **_tests("tests/benchmarks", "cost growth latency", _SLOW),
-    "tests/benchmarks/test_peers.py": Suite(["docs/peers.md", "benchmarks/results"], slow=True),
+    "tests/benchmarks/test_peers.py": Suite(["exactlyonce", "docs/peers.md", "benchmarks/results"], slow=True),
     # The stand-ins
     "packages/local-cosmos": Suite(["packages/local-cosmos/local_cosmos"]),
     "packages/local-service-bus": Suite(["packages/local-service-bus/local_service_bus"]),
     "packages/function-host": Suite(["packages/function-host/function_host", *_NODE], ["node"]),
-    "packages/exactlyonce-dev": Suite(["exactlyonce", *_STAND_INS, *_NODE, _DEV], ["node"]),
+    "packages/exactlyonce-dev": Suite(["exactlyonce", *_PACKAGES, *_NODE, _DEV], ["node"]),
     **_tests(_COSMOS, "model fuzz concurrency durability query_answers robustness", _SLOW),
     f"{_COSMOS}/test_javascript_client.py": Suite([f"{_COSMOS}/javascript", *_NODE], ["node"], slow=True),
     f"{_COSMOS}/test_go_client.py": Suite([f"{_COSMOS}/go"], ["go"], slow=True),
