@@ -316,10 +316,10 @@ class _Change:
     new: str
 
 
-_HELD: Final = "if not one.done.done()"
+_HELD: Final = "if not item.done.done()"
 _GOES_ON: Final = (
-    _Change(f"[one for one in group {_HELD}]", "[one for one in group]"),
-    _Change(f"for one in group {_HELD}}}", "for one in group}"),
+    _Change(f"[item for item in group {_HELD}]", "[item for item in group]"),
+    _Change(f"for item in group {_HELD}}}", "for item in group}"),
 )
 """These are about local variables of a method, so they are changes of its source."""
 _LANES: Final[Mapping[str, Protocols]] = {
