@@ -324,8 +324,6 @@ _GOES_ON: Final = (
 """These are about local variables of a method, so they are changes of its source."""
 _LANES: Final[Mapping[str, Protocols]] = {
     "lane goes on with what was given back": SHIPPED,
-    "co-located: lane goes on with what was given back": COLOCATED,
-    "stream: lane goes on with what was given back": STREAM,
 }
 _STORES: Final[Mapping[str, tuple[Protocols, type[MemoryStore]]]] = {
     "store saves whatever the ETag says": (SHIPPED, Careless),
@@ -346,7 +344,6 @@ _UNFENCED: Final[Mapping[str, tuple[Protocols, str, type[Strategy]]]] = {
     "few marks: settler without a fence": (FEW_MARKS, "outbox", Outbox),
     "co-located: settler without a fence": (COLOCATED, "colocated", Colocated),
     "stream: settler without a fence": (STREAM, "stream", VersionStream),
-    "read model: settler without a fence": (SHIPPED, "resequencer", Resequencer),
 }
 
 
