@@ -131,7 +131,7 @@ async def test_an_app_is_looked_at_broken_and_counts_once(chromium: str, tmp_pat
             await walk.sees("messages-list", "stock/tea")
             await walk.opens("http/l-1")
             await walk.sees("message", "Commit: save the entity if it is unchanged")
-            await walk.sees("message", "Nothing is undone if it fails: it may still land.")
+            await walk.sees("message", "A failed save is not undone: it may still land.")
             await walk.sees("message", "on purpose: it was applied, and the reply was lost")
             await walk.sees("message", "→ stocks")
             await pictured(page, "light")
