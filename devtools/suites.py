@@ -74,6 +74,7 @@ SUITES: Final[Mapping[str, Suite]] = {
     "tests/spark/job": Suite(["infra/synapse"], slow=False),
     "tests/spark/synapse": Suite(["infra/synapse", "pyproject.toml"], slow=False),
     "tests/spark/connect": Suite(slow=False),  # All its tests are those of `make test-spark4`.
+    "tests/spark/transforms/test_nothing_is_collected.py": Suite(["spark_jobs"]),
     # Demos, and other processes
     "tests/acceptance": Suite(_HOSTED, ["node"], slow=True),
     **_tests("tests/acceptance", "demo commands_run", Suite(["Makefile", "demo", "spark_jobs"], ["java"])),
@@ -81,6 +82,8 @@ SUITES: Final[Mapping[str, Suite]] = {
     "tests/acceptance/test_smallest_demo.py": Suite(["Makefile", "demo"], slow=False),
     **_tests("tests/acceptance", "outage upgrade", Suite(["demo"])),
     "tests/acceptance/test_sample_app.py": _QUICK,
+    "tests/acceptance/test_outage.py": Suite([".funcignore", "LICENSE", "requirements.txt"]),
+    "tests/acceptance/test_console_walk.py": Suite([_DEV]),
     "tests/acceptance/test_quickstart.py": Suite(["docs/quickstart.md"], slow=False),
     "tests/acceptance/test_readme_commands.py": Suite(["README.md"], slow=False),
     **_tests("tests/acceptance", "answering answering_replies", Suite(["tests/acceptance/answering_app"])),
