@@ -83,7 +83,7 @@ SUITES: Final[Mapping[str, Suite]] = {
     **_tests("tests/acceptance", "outage upgrade", Suite(["demo"])),
     "tests/acceptance/test_sample_app.py": _QUICK,
     "tests/acceptance/test_outage.py": Suite([".funcignore", "LICENSE", "requirements.txt"]),
-    "tests/acceptance/test_console_walk.py": Suite([_DEV]),
+    "tests/acceptance/test_console_walk.py": Suite([_DEV], slow=False),
     "tests/acceptance/test_quickstart.py": Suite(["docs/quickstart.md"], slow=False),
     "tests/acceptance/test_readme_commands.py": Suite(["README.md"], slow=False),
     **_tests("tests/acceptance", "answering answering_replies", Suite(["tests/acceptance/answering_app"])),
