@@ -29,9 +29,9 @@ from exactlyonce_dev.copying import Style, copied
 from exactlyonce_dev.flow import Flow, Row, Tries
 from exactlyonce_dev.literals import Names
 
-SECONDS: Final = 120.0
+SECONDS: Final = 300.0
 """In which a trial ends, one way or the other."""
-_SEARCH_SECONDS: Final = 15.0
+_SEARCH_SECONDS: Final = 60.0
 """In which a test is shrunk: of processor time, so that a busy machine finds the same test."""
 _TEST_SECONDS: Final = 30.0
 _LONGEST_OUTPUT: Final = 10_000
