@@ -131,7 +131,7 @@ class TestWhatTheStoreDoesNotTrust:
         }
         for id, another in ids.items():
             await container.create_item({**await container.read_item(id, entity.key), "id": another})
-        with pytest.raises(DamagedDocument, match="something else"):
+        with pytest.raises(DamagedDocument, match="does not match its id"):
             await store.perform(effect(entity))
 
     async def test_a_reply_without_a_date_has_no_age(

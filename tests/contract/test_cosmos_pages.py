@@ -172,9 +172,9 @@ class TestAPageInTheWay:
         await write(store, entity)
         container = await connection.container(LIBRARY_CONTAINER)
         await container.create_item({**await container.read_item(page_id(1), entity.key), "id": page_id(2)})
-        with pytest.raises(DamagedDocument, match="something else"):
+        with pytest.raises(DamagedDocument, match="does not match its id"):
             await store.perform(FindPages(entity, (10_000,), (), 1, None))
-        with pytest.raises(DamagedDocument, match="something else"):
+        with pytest.raises(DamagedDocument, match="does not match its id"):
             await store.perform(WritePage(entity, a_page(entity, 2), DAY))
 
 

@@ -202,7 +202,7 @@ class CompanionContract:
         await save(store, EntityRef(OWNED, entity.partition, id), entity=entity.key)
         assert await store.perform(HasCompanions(entity)) is False
         for ids in ((id,), (id, record_id(entity, "web/2"))):
-            with pytest.raises(DamagedDocument, match="the library did not write it"):
+            with pytest.raises(DamagedDocument, match="the library did not write the document"):
                 await store.perform(LoadCompanions(entity, ids))
 
     async def test_a_companion_is_not_taken_for_an_entity(self, store: AsyncStore) -> None:

@@ -226,7 +226,7 @@ async def test_the_witness_tells_steps_with_the_reasons_of_the_protocol(app: App
     steps = [item["step"] for item in app.told if "step" in item]
     commit = next(step for step in steps if step["effect"] == "SaveEntity")
     assert commit["title"] == COMMIT
-    assert commit["why"].startswith("The save also drops what leaves, and what is paid")
+    assert commit["why"].startswith("The save also drops leaving marks and paid entries")
     assert (commit["kind"], commit["reply"], commit["look"], commit["attempt"]) == ("write", "applied", "good", 1)
     published = next(step for step in steps if step["effect"] == "Publish")
     assert (published["reply"], published["sends"]) == ("1 accepted by others", 1)
