@@ -76,9 +76,9 @@ check: .make/python  ## formatting, lint, types, import rules
 pytest: .make/python .make/amqp .make/node
 	$(PYTHON) -m pytest -p devtools.verdicts $(ACROSS)
 
-test-busy: .make/python .make/amqp .make/node .make/go  ## all tests on a slow machine: beside BUSY=8 busy loops of the same low priority, which end with them
+test-busy: .make/python .make/amqp .make/node  ## the tests of a change on a slow machine: beside BUSY=8 busy loops of the same low priority, which end with them
 	@nice sh -c 'for loop in $$(seq $(BUSY)); do while :; do :; done & loops="$$loops $$!"; done; \
-		trap "kill $$loops" EXIT; trap "exit 130" INT TERM; $(PYTHON) -m pytest $(ACROSS) $(TESTS)'
+		trap "kill $$loops" EXIT; trap "exit 130" INT TERM; $(PYTHON) -m pytest -p devtools.verdicts $(ACROSS) $(TESTS)'
 
 cover: .make/python .make/amqp .make/node  ## which lines and branches the tests of the library run; fails below the floor of pyproject.toml
 	$(PYTHON) -m pytest tests/unit tests/contract --numprocesses auto --dist worksteal --cov
