@@ -200,7 +200,7 @@ async def sample(
 
 
 @pytest.mark.parametrize("strategy", ["outbox", "colocated"])
-async def test_what_a_killed_process_owes_is_published_within_two_sweeps_though_its_message_never_returns(
+async def test_outputs_that_a_killed_process_owes_are_published_within_two_sweeps_though_its_message_never_returns(
     sample: Range,
 ) -> None:
     await sample.crashed_between_commit_and_publish()
@@ -228,7 +228,7 @@ async def test_a_message_that_was_processed_is_finished_from_its_poison_queue_an
 
 
 @pytest.mark.parametrize("strategy", ["outbox", "colocated", "stream"])
-async def test_what_was_never_processed_is_parked_until_an_operator_sends_it_again(sample: Range) -> None:
+async def test_an_unprocessed_message_is_parked_until_an_operator_sends_it_again(sample: Range) -> None:
     sample.start()
     given_up = SHOT.once_more(UNEXPLAINED_ROUNDS)  # It would be returned to its queue before.
     await sample.put("shooting-range-poison", given_up.to_json().text.encode())

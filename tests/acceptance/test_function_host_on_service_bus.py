@@ -107,7 +107,9 @@ async def test_each_message_is_processed_and_completed(serving: Serving) -> None
     assert {message.delivery_count for message in serving.messages} == {1}
 
 
-async def test_what_always_fails_becomes_a_dead_letter_and_goes_to_the_function_there(serving: Serving) -> None:
+async def test_a_message_that_always_fails_becomes_a_dead_letter_and_goes_to_the_function_there(
+    serving: Serving,
+) -> None:
     queue_function(serving, "orders")
     dead: list[func.ServiceBusMessage] = []
 

@@ -158,7 +158,7 @@ def whole(**changes: Any) -> dict[str, Any]:
     return {name: value for name, value in asked.items() if value is not None}
 
 
-async def test_what_is_lost_is_asked_for_sent_again_and_counted_in_its_place(club: Running) -> None:
+async def test_a_lost_message_is_asked_for_sent_again_and_counted_in_its_place(club: Running) -> None:
     app, http = club
     await app.put("shots", *(shot(number) for number in range(4)))
     outcomes = sorted(await app.take("way"), key=lambda item: item.extensions)

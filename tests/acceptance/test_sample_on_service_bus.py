@@ -106,7 +106,7 @@ async def test_a_shot_is_counted_once_however_often_it_is_fired(api: tuple[aioht
     assert await score.json() == {"hits": 1, "misses": 0, "streak": 1, "best": 1}
 
 
-async def test_what_nobody_can_read_is_parked_and_leaves_its_queue(
+async def test_an_unreadable_message_is_parked_and_leaves_its_queue(
     api: tuple[aiohttp.ClientSession, Passed], function_app: ModuleType, bus: RunningEndpoint
 ) -> None:
     async with (

@@ -13,7 +13,7 @@ from benchmarks.traffic import Load, Pace, messages
 
 
 @pytest.mark.acceptance
-async def test_what_is_measured_is_what_the_store_was_asked_for() -> None:
+async def test_the_store_was_asked_for_as_much_as_is_measured() -> None:
     hot = Load("hot", 64, 5)
     one = (await measure([(hot, (TIMED,))], 0.4, 1, games=20))[str(hot)][TIMED]
     assert one["request units"] > one["requests"] > 0

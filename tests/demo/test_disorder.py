@@ -83,7 +83,7 @@ async def test_everything_arrives_but_what_is_lost() -> None:
     assert set(board.arrived) == set(KEPT)
 
 
-async def test_what_is_lost_is_lost_with_all_its_copies_and_nothing_else_loses_one() -> None:
+async def test_a_lost_message_is_lost_with_all_its_copies_and_no_other_loses_a_copy() -> None:
     board = await brought(Disorder(Random(1), LOST), *ALL, *reversed(ALL), *ALL)
     assert set(board.arrived) == set(KEPT)
     assert min(board.arrived.values()) >= 3
@@ -99,7 +99,7 @@ async def test_messages_change_places_and_copies_appear() -> None:
     assert disorder.displaced == len(late) > 100
 
 
-async def test_what_was_lost_turns_up_once() -> None:
+async def test_a_lost_message_turns_up_once() -> None:
     disorder = Disorder(Random(1), LOST)
     await brought(disorder, *ALL, *ALL)
     board = FakeQueue()

@@ -85,7 +85,7 @@ TAMPERED: dict[str, Callable[[Evidence], Evidence]] = {
 
 
 @pytest.mark.parametrize("kind", TAMPERED)
-def test_what_does_not_add_up_is_found(kind: str) -> None:
+def test_each_violation_is_reported(kind: str) -> None:
     assert kind in kinds(TAMPERED[kind](perfect()))
 
 

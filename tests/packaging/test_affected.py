@@ -50,7 +50,7 @@ def test_a_test_is_affected_by_what_it_reaches_through_the_names_that_it_imports
     assert affected(SOURCES, [changed], "tests") == wanted
 
 
-def test_what_is_not_committed_and_what_a_branch_committed_counts(
+def test_uncommitted_changes_and_commits_of_a_branch_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -71,7 +71,7 @@ def test_calls_inside_a_room_are_not_drawn() -> None:
     assert message_picture(calls).splitlines()[-1] == f"  {TRIGGER}->>hosting: Receiver.take"
 
 
-def test_what_the_page_says_decides_is_defined_in_the_library() -> None:
+def test_each_function_that_decides_according_to_the_page_is_defined_in_the_library() -> None:
     _, _, section = TEXT.partition("## Where it is decided")
     library = "\n".join(path.read_text() for path in files("exactlyonce"))
     names = re.findall(r"`([A-Za-z_]+)`", section)

@@ -20,7 +20,7 @@ def test_every_suite_has_a_budget() -> None:
     assert set(written) == (folders | packages) - {"tests/azure"}
 
 
-def test_what_a_suite_takes_stands_next_to_its_budget() -> None:
+def test_the_time_of_a_suite_stands_next_to_its_budget() -> None:
     taken = {"tests/a": 9.6, "packages/b": 201.2, "tests/c": 5.0}
     _, *rows = report(budgets(PAGE), [], taken.__getitem__)
     assert [row.split(maxsplit=3) for row in rows] == [

@@ -112,7 +112,7 @@ def test_an_import_of_another_package_is_noticed(line: str) -> None:
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=module)
-def test_what_it_needs_is_in_the_lock_of_this_repository(package: Path) -> None:
+def test_dependencies_of_a_package_are_in_the_lock_of_this_repository(package: Path) -> None:
     locked = (ROOT / "locks" / "all.txt").read_text()
     wanted = [*needs(package), *project(package)["dependency-groups"]["test"]]
     assert uncovered(locked, [item for item in wanted if Requirement(item).name not in OURS]) == []

@@ -32,7 +32,7 @@ def test_the_number_of_tests_is_that_of_the_template() -> None:
     assert f"`{tests} passed`" in PAGE
 
 
-def test_what_is_published_is_the_app_and_the_library_and_nothing_of_this_machine(tmp_path: Path) -> None:
+def test_app_and_library_are_published_and_nothing_of_this_machine(tmp_path: Path) -> None:
     app = tmp_path / "shop"
     shutil.copytree(TEMPLATE, app, ignore=shutil.ignore_patterns("__pycache__"))
     (app / "funcignore").rename(app / ".funcignore")

@@ -77,7 +77,7 @@ def present(name: str) -> list[str]:
         return []
 
 
-def test_what_is_published_is_the_lock_without_hashes_so_that_a_line_can_be_added() -> None:
+def test_the_published_requirements_are_the_lock_without_hashes_so_that_a_line_can_be_added() -> None:
     published = [line for line in (ROOT / "requirements.txt").read_text().splitlines() if not line.startswith("#")]
     assert [line.split()[0] for line in published] == [
         requirement.split()[0] for requirement in requirements(cut(LOCK, wanted("app")))

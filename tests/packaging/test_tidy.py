@@ -100,7 +100,7 @@ def test_there_is_something_to_look_at() -> None:
     } <= names
 
 
-def test_what_is_untidy_is_noticed() -> None:
+def test_each_untidiness_is_noticed() -> None:
     body = "\n".join("    x = 1" for _ in range(MOST_LINES_OF_A_FUNCTION))
     assert long_functions(ast.parse(f"def long():\n{body}")) == ["long"]
     assert long_functions(ast.parse(f"async def long():\n{body}")) == ["long"]

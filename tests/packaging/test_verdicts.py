@@ -112,7 +112,7 @@ def test_a_fresh_clone_runs_what_is_quick_and_says_which_verdicts_are_due(reposi
     assert said() == ["Verdicts are due: slow 2. Run them: make verify"]
 
 
-def test_what_is_due_runs_once_and_its_verdict_is_trusted_from_then_on(repository: Path) -> None:
+def test_a_due_test_runs_once_and_its_verdict_is_trusted_from_then_on(repository: Path) -> None:
     assert run("due") == SLOW
     assert list(book()) == SLOW
     assert run("due") == []
@@ -154,7 +154,7 @@ def test_a_file_runs_again_where_something_that_it_depends_on_changed(
     assert run("due") == due
 
 
-def test_what_was_changed_back_does_not_run(repository: Path) -> None:
+def test_a_test_whose_inputs_were_changed_back_does_not_run(repository: Path) -> None:
     run("anew")
     Path("lib/rule.py").write_text("limit = 2")
     assert run() == [THREE]
@@ -337,7 +337,7 @@ def test_a_search_is_due_for_the_host_only_where_it_runs_the_host(searches: dict
     assert reaching == ["tests/model/test_returning_holds.py"]
 
 
-def test_what_is_said_of_tests_is_said_of_something() -> None:
+def test_each_row_of_the_table_is_about_a_test() -> None:
     places = [place for name, suite in SUITES.items() for place in (name, *suite.reads)]
     assert [place for place in places if not (ROOT / place).exists()] == []
 

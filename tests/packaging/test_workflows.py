@@ -20,7 +20,7 @@ def test_every_action_is_pinned_by_its_commit_and_says_its_version(path: Path) -
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
-def test_what_a_workflow_makes_is_a_command(path: Path) -> None:
+def test_each_target_that_a_workflow_makes_is_a_command(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     made = set(re.findall(r"run: make ([a-z][\w-]*)", text)) | set(
         re.findall(r"^ {10}- ([a-z][\w-]*)", text, re.MULTILINE)
