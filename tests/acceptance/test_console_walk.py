@@ -93,7 +93,9 @@ class Walk:
         await self.opens(message)
         await self.clicks("[id^=test-][aria-label^='Copy as test']")
         await self.sees("test", "def test_what_happened_to_")
-        await self.sees("test-result", "It passes here in ")
+        await self.sees("test-result", " here")
+        said = await self._page.evaluate("document.getElementById('test').textContent")
+        assert "It passes here in " in said, said
         text: str = await self._page.evaluate("document.getElementById('test-text').textContent")
         return text
 
@@ -248,7 +250,7 @@ async def of_calls(walk: Walk, address: str, folder: Path) -> None:
     assert passes(folder, call)
     gift = {"member": "ann", "to": "bob", "points": 7}
     assert await asyncio.to_thread(ask, address, "ask/gift", gift, "g") == 200
-    await walk.until("entities-list", "member/bob", '"points":7')
+    await walk.until("entities-list", "board/all", '"bob":7')
     copied = await walk.copies_as_test("http/g")
     assert copied.count("app.given(") == 2
     assert passes(folder, copied)

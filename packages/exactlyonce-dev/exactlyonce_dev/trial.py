@@ -22,12 +22,14 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from exactlyonce.errors import ConfigurationError
+from exactlyonce.handling.routes import Destination
 from exactlyonce.hosting import ExactlyOnce
 from exactlyonce.testing import App
 from exactlyonce.values.envelope import EntityRef
 from exactlyonce_dev.copying import Style, copied
 from exactlyonce_dev.flow import Flow, Row, Tries
 from exactlyonce_dev.literals import Names
+from exactlyonce_dev.story import UNDER_WAY
 
 SECONDS: Final = 300.0
 """In which a trial ends, one way or the other."""
@@ -94,7 +96,22 @@ class Writer:
         # The most of what happened, and no word of it left out.
         flow, style = flows[0], Style(slow=True)
         problem, end = self._problem(flow, style), self._played(flow, style)
-        return Written(self._copied(flow, style), problem, _differences(flow, end))
+        return Written(self._copied(flow, style), problem, self._on_their_way(flow) or _differences(flow, end))
+
+    def _on_their_way(self, flow: Flow) -> tuple[str, ...]:
+        """The destinations that messages of the flow have not reached yet: a test in memory waits for these messages."""
+        destinations = [
+            item for item in self._once.destinations if isinstance(item, Destination) and item.to is not None
+        ]
+        arrived = {row["message"] for row in self._rows if row["outcome"] != UNDER_WAY}
+        sent = {
+            output["destination"] for row in flow.rows for output in row["outputs"] if output["message"] not in arrived
+        }
+        return tuple(
+            f"A message is still on its way to {item.name}: copy the story again when the message has been processed."
+            for item in destinations
+            if item.name in sent
+        )
 
     def _styles(self, flow: Flow) -> Iterator[Style]:
         """Ways to write a flow, the shortest first."""

@@ -15,7 +15,7 @@ from exactlyonce.testing import Request, Response
 from exactlyonce_dev.literals import Names
 from exactlyonce_dev.trial import Written
 from exactlyonce_dev_tests import club
-from exactlyonce_dev_tests.club import Gift, Join, Leave, Recharge, Visit, guestbooks, members, payments
+from exactlyonce_dev_tests.club import Gift, Join, Leave, Recharge, Visit, guestbooks, members, payments, to_boards
 from exactlyonce_dev_tests.recorded import START, Recorded
 
 COMMIT = "Commit: save the entity if it is unchanged"
@@ -94,6 +94,22 @@ def test_a_service_answers_as_it_was_seen_to_answer() -> None:
     assert 'apis={payments: lambda _: Response(201, {"points": 50})}' in written.text
     assert written.text.count("app.ask(") == 1
     assert 'app.given(\n        members,\n        "ann",' in written.text
+
+
+def test_a_story_with_a_message_on_its_way_says_where_the_message_goes() -> None:
+    seen = Club()
+    seen.join()
+    seen.join("bob", key="bob", name="Bob")
+    seen.recharge(50)
+    seen.app.slow(to_boards, timedelta(), timedelta(seconds=5))
+    seen.give(7)
+    written = seen.written("http/gift")
+    assert written.problem
+    assert written.notes == (
+        "A message is still on its way to boards: copy the story again when the message has been processed.",
+    )
+    seen.app.advance(seconds=5)
+    run(seen.written("http/gift"))
 
 
 def test_services_answer_each_call_as_it_was_answered() -> None:
