@@ -50,7 +50,7 @@ def test_a_unit_test_that_never_ends_with_a_mutant_fails(
     monkeypatch.setattr(outside, "_usual", lambda _test: 0.1)
     test = "test_truncation.py::test_an_entity_of_another_protocol_is_refused"
     endless = replace(
-        next(iter(mutants.values())), module="exactlyonce.records.ledger", original="while True: pass", text=""
+        next(iter(mutants.values())), module="exactlyonce.protocols.steps.clean", original="while True: pass", text=""
     )
     assert fails(test, replace(endless, start=0, end=0))
 
