@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from verification.mutants import outside
 from verification.mutants.outside import fails, file_and_name
 from verification.mutants.reviewed import Tables
 from verification.mutants.source import Mutant, all_mutants
@@ -39,6 +42,17 @@ def test_a_unit_test_stands_in_for_the_checker_only_if_it_fails_with_the_mutant(
     other = "test_truncation.py::test_an_entity_of_another_protocol_is_refused"
     mutant = mutants[next(name for name, test in TABLES.outside.items() if test == order)]
     assert [fails(test, mutant) for test in (order, other)] == [True, False]
+
+
+def test_a_unit_test_that_never_ends_with_a_mutant_fails(
+    mutants: dict[str, Mutant], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outside, "_usual", lambda _test: 0.1)
+    test = "test_truncation.py::test_an_entity_of_another_protocol_is_refused"
+    endless = replace(
+        next(iter(mutants.values())), module="exactlyonce.protocols.steps.clean", original="while True: pass", text=""
+    )
+    assert fails(test, replace(endless, start=0, end=0))
 
 
 def test_every_reason_is_a_sentence() -> None:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from os import environ
+from functools import cache
+from os import environ, wait4, waitstatus_to_exitcode
 from pathlib import Path
+from signal import SIGXCPU
 from tempfile import NamedTemporaryFile
 from typing import Final
 
-from verification.mutants.plugin import MODULE, SOURCE
+from verification.mutants.plugin import LIMIT, MODULE, SOURCE
 from verification.mutants.source import Mutant
 
 _ROOT: Final = Path(__file__).parents[2]
 _UNIT: Final = _ROOT / "tests/unit"
 _FAILED: Final = 1
 """Exit code of pytest if tests were run, and some failed."""
+PATIENCE: Final = 20
+"""A test that takes so many times its usual processor time with a mutant never ends."""
 
 
 def file_and_name(test: str) -> tuple[Path, str]:
@@ -30,24 +34,35 @@ def file_and_name(test: str) -> tuple[Path, str]:
 
 
 def fails(test: str, mutant: Mutant) -> bool:
-    """Whether a unit test fails with a mutant, in a process of its own.
+    """Whether a unit test fails with a mutant, in a process of its own. Whoever goes round and round fails, too.
 
     Args:
         test: its file, in whatever folder of `tests/unit`, and its name, `test_some.py::test_that`, whatever class it is in.
         mutant: to run it with.
     """
-    file, name = file_and_name(test)
     with NamedTemporaryFile("w", suffix=".py", encoding="utf-8") as source:
         source.write(mutant.source)
         source.flush()
-        done = subprocess.run(
-            [
-                *(sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"),
-                *("-p", "verification.mutants.plugin", "-k", name, str(file)),
-            ],
-            cwd=_ROOT,
-            env={**environ, MODULE: mutant.module, SOURCE: source.name},
-            capture_output=True,
-            check=False,
+        limit = f"{PATIENCE * _usual(test):.0f}"
+        code, _ = _run(
+            test, "-p", "verification.mutants.plugin", **{MODULE: mutant.module, SOURCE: source.name, LIMIT: limit}
         )
-    return done.returncode == _FAILED
+    return code in {_FAILED, -SIGXCPU}
+
+
+@cache
+def _usual(test: str) -> float:
+    """Seconds of processor time that a test takes with the shipped code, with the start of its process."""
+    return _run(test)[1]
+
+
+def _run(test: str, *options: str, **variables: str) -> tuple[int, float]:
+    """The exit code of a test, and the seconds of processor time that it took."""
+    file, name = file_and_name(test)
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *options, "-k", name, str(file)]
+    process = subprocess.Popen(
+        command, cwd=_ROOT, env={**environ, **variables}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    _, status, used = wait4(process.pid, 0)
+    process.returncode = waitstatus_to_exitcode(status)
+    return process.returncode, used.ru_utime + used.ru_stime

@@ -5,6 +5,7 @@ So nothing of the library may be imported here.
 
 from __future__ import annotations
 
+import resource
 import sys
 from importlib import import_module
 from importlib.abc import InspectLoader, MetaPathFinder
@@ -18,6 +19,8 @@ from typing import Any, Final
 MODULE: Final = "EXACTLYONCE_MUTANT_MODULE"
 SOURCE: Final = "EXACTLYONCE_MUTANT_SOURCE"
 """Variables that name the module, and the file with the source that takes its place."""
+LIMIT: Final = "EXACTLYONCE_MUTANT_SECONDS"
+"""Variable with the most processor time: the kernel ends a process that takes more with SIGXCPU."""
 NOT_RUN: Final = 77
 """Exit code if the tests never imported the module, so that they say nothing about the mutant."""
 
@@ -42,6 +45,8 @@ class _Mutant(MetaPathFinder, InspectLoader):
 def pytest_configure(config: Any) -> None:
     """Before any test is imported."""
     del config
+    _, most = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (int(environ[LIMIT]), most))
     if environ[MODULE] in sys.modules:
         raise RuntimeError(f"{environ[MODULE]} was imported before its mutant could take its place.")
     sys.meta_path.insert(0, _Mutant())
