@@ -10,8 +10,21 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import formatdate
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote, urlsplit
+
+KEY: Final = {"paths": ["/pk"], "kind": "Hash", "version": 2}
+"""The partition key of a container."""
+UPSERT: Final = {"x-ms-documentdb-is-upsert": "True"}
+QUERY: Final = {"Content-Type": "application/query+json"}
+BATCH: Final = {"x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-atomic": "True"}
+BULK: Final = {
+    "x-ms-cosmos-is-batch-request": "True",
+    "x-ms-cosmos-batch-atomic": "False",
+    "x-ms-cosmos-batch-continue-on-error": "True",
+    "x-ms-documentdb-partitionkeyrangeid": "0",
+}
+"""Of a request for the first physical partition."""
 
 
 @dataclass(frozen=True)

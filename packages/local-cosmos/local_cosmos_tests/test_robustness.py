@@ -52,7 +52,19 @@ def message(answer: RawAnswer) -> str:
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"{", b"nonsense", b"\xff\xfe", b"[1,]", b"{'id':'a'}", b'{"id":NaN}', b'{"id":1e999}', b"null", b"[]"],
+    [
+        b"",
+        b"{",
+        b"[1]",
+        b"nonsense",
+        b"\xff\xfe",
+        b"[1,]",
+        b"{'id':'a'}",
+        b'{"id":NaN}',
+        b'{"id":1e999}',
+        b"null",
+        b"[]",
+    ],
 )
 async def test_what_is_not_the_json_of_an_item_is_refused(wire: Wire, body: bytes) -> None:
     answer = await wire.post(body)
