@@ -9,13 +9,14 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from enum import Enum
 
 from azure.functions.queue import QueueMessage
 
 from .backoff import RenewalInterval
 from .host_json import QueueOptions
 from .kill_switch import Checkpoint, Point
-from .queue_rules import QueueRules, Step, decode_body
+from .queue_rules import decode_body
 from .storage_queue import Delivery, MessageGoneError, Queue, StorageError
 from .waiting import Wait
 
@@ -23,6 +24,15 @@ logger = logging.getLogger(__name__)
 
 Call = Callable[[QueueMessage], Awaitable[object]]
 """The function, as its listener sees it."""
+
+
+class Step(Enum):
+    """What happens next with a message."""
+
+    DELETE = "delete the message: done"
+    RELEASE = "make it visible again after host.json's visibilityTimeout"
+    POISON = "copy it to the poison queue, then delete it; not atomic"
+    LEAVE = "leave it invisible until its invisibility ends: there is no poison queue to move it to"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,13 +56,14 @@ class MessageProcessor:
 
     async def process(self, delivery: Delivery) -> None:
         """Bring a message to its end. Trouble with storage is logged; the message then comes back by itself."""
-        rules = QueueRules(self.options.max_dequeue_count, has_poison_queue=self.poison is not None)
         self.checkpoint(Point.RECEIVED)
         body = decode_body(delivery.text, self.options.message_encoding)
-        step = rules.on_arrival(readable=body is not None, dequeue_count=delivery.dequeue_count)
-        if step is Step.CALL and body is not None:
+        # A count above the maximum: the last delivery ended without a verdict, as of a killed host.
+        if body is None or delivery.dequeue_count > self.options.max_dequeue_count:
+            step = self._poison_step()
+        else:
             succeeded, delivery = await self._call_renewing(delivery, body)
-            step = rules.on_outcome(succeeded=succeeded, dequeue_count=delivery.dequeue_count)
+            step = self._step_after(succeeded, delivery.dequeue_count)
             if succeeded:
                 self.checkpoint(Point.HANDLED)
         try:
@@ -61,6 +72,17 @@ class MessageProcessor:
             logger.debug("%s: message %s is in other hands; it may be processed again", self.name, delivery.id)
         except StorageError as error:
             logger.warning("%s: message %s was not settled (%s): %s", self.name, delivery.id, step.name, error)
+
+    def _step_after(self, succeeded: bool, dequeue_count: int) -> Step:
+        """Without a poison queue a failed message is not released, since it would come back at once and for ever."""
+        if succeeded:
+            return Step.DELETE
+        if self.poison is not None and dequeue_count < self.options.max_dequeue_count:
+            return Step.RELEASE
+        return self._poison_step()
+
+    def _poison_step(self) -> Step:
+        return Step.LEAVE if self.poison is None else Step.POISON
 
     async def _call_renewing(self, delivery: Delivery, body: bytes) -> tuple[bool, Delivery]:
         """Whether the function succeeded, and the message with its latest pop receipt."""
