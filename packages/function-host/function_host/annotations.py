@@ -29,7 +29,6 @@ def check_annotations(call: Callable[..., Any], argument: str, trigger: str) -> 
     """Check the parameters and annotations of a function; return whether it wants a `func.Context` too.
 
     Args:
-        call: the function.
         argument: the parameter that receives the trigger's value.
         trigger: its type, such as `queueTrigger`.
 

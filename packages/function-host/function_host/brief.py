@@ -6,12 +6,7 @@ from pathlib import Path
 
 
 def brief(error: BaseException, app: Path) -> str:
-    """An error, its innermost cause, and the line of the app that raised it.
-
-    Args:
-        error: with its causes.
-        app: folder of the app.
-    """
+    """An error, its innermost cause, and the line of the app that raised it."""
     cause, seen = error, {id(error)}
     while (inner := _cause_of(cause)) is not None and id(inner) not in seen:  # Causes can go round in a circle.
         cause = inner
@@ -39,12 +34,7 @@ def _named(error: BaseException) -> str:
 
 
 class BriefFormatter(logging.Formatter):
-    """Writes a record with an exception as one line.
-
-    Args:
-        text: as for `logging.Formatter`.
-        app: folder of the app.
-    """
+    """Writes a record with an exception as one line."""
 
     def __init__(self, text: str, app: Path) -> None:
         super().__init__(text)

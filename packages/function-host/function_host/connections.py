@@ -24,10 +24,8 @@ class Connection:
     """A storage account.
 
     Attributes:
-        name: the setting's name, for messages to people.
         connection_string: set for connections by key; `UseDevelopmentStorage=true` is Azurite on its usual ports.
         queue_uri: set for connections by identity.
-        client_id: the user-assigned identity, if one is meant.
     """
 
     name: str

@@ -33,8 +33,6 @@ class ServiceBusTrigger:
     """Serve the messages of a Service Bus entity.
 
     Attributes:
-        entity: queue or subscription.
-        connection: its namespace.
         many: whether the function takes batches.
         binary: whether bodies are bytes; otherwise they travel as texts.
         auto_complete: whether success completes a message; None for what host.json says.
@@ -71,11 +69,8 @@ class Function:
     """A function of the app.
 
     Attributes:
-        name: its name in the app.
         argument: the parameter that receives the trigger's value.
-        call: the user's function.
         takes_context: whether it wants a `func.Context` too.
-        trigger: what starts it.
     """
 
     name: str

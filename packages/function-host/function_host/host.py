@@ -190,15 +190,8 @@ class FunctionHost:
             wait=wait_for_event,
             checkpoint=self._options.checkpoint,
         )
-        return ServiceBusListener(
-            name=function.name,
-            source=ServiceBusSource(namespace.client, trigger.entity, options.prefetch_count),
-            processor=processor,
-            options=options,
-            sessions=trigger.entity.sessions,
-            many=trigger.many,
-            wait=wait_for_event,
-        )
+        source = ServiceBusSource(namespace.client, trigger.entity, options.prefetch_count)
+        return ServiceBusListener(source, processor, options, wait_for_event)
 
     async def close(self) -> None:
         """Stop polling, give running functions their grace, then drop what still runs as a crash would."""

@@ -28,9 +28,7 @@ class HttpServer:
     """Serves all HTTP functions of an app.
 
     Args:
-        functions: those with an HTTP trigger.
         prefix: host.json's `routePrefix`; empty for none.
-        invoke: calls a function.
         start: begins to run a timer function by its name; whether there is one.
         grace: seconds that running requests get when the server closes.
     """

@@ -26,87 +26,41 @@ class FunctionCancelledError(Exception):
 class TraceContext(_abc.TraceContext):
     """A trace of its own for each invocation, which nobody records: this host has no tracing."""
 
+    trace_parent = ""
+    """A `traceparent` of W3C, not sampled."""
+    trace_state = ""
+    attributes: dict[str, str] = {}  # noqa: RUF012  # Nobody changes it.
+
     def __init__(self) -> None:
-        self._trace_parent = f"00-{uuid.uuid4().hex}-{uuid.uuid4().hex[:16]}-00"
-
-    @property
-    def trace_parent(self) -> str:
-        """A `traceparent` of W3C, not sampled."""
-        return self._trace_parent
-
-    @property
-    def trace_state(self) -> str:
-        """Empty."""
-        return ""
-
-    @property
-    def attributes(self) -> dict[str, str]:
-        """None at all."""
-        return {}
+        self.trace_parent = f"00-{uuid.uuid4().hex}-{uuid.uuid4().hex[:16]}-00"
 
 
 class RetryContext(_abc.RetryContext):
     """As a function without a retry policy sees it; this host has no others."""
 
-    @property
-    def retry_count(self) -> int:
-        """No retries so far."""
-        return 0
-
-    @property
-    def max_retry_count(self) -> int:
-        """No retries at all."""
-        return 0
-
-    @property
-    def exception(self) -> None:  # type: ignore[override]
-        """None: there was no call before this one."""
-        return None
+    retry_count = 0
+    max_retry_count = 0
+    exception = None  # type: ignore[assignment]
 
 
 class InvocationContext(func.Context):
-    """The `context` argument.
+    """The `context` argument, with an id of its own for each invocation.
 
     Args:
-        function: that is called.
-        local: storage of the threads that run functions.
+        local: storage whose `invocation_id` the worker sets in the threads of its pool, and a function in threads of its own.
     """
 
+    invocation_id = function_name = function_directory = ""
+    thread_local_storage = threading.local()  # type: ignore[assignment]  # The worker gives an instance, too.
+    trace_context = TraceContext()
+    retry_context = RetryContext()
+
     def __init__(self, function: Function, local: threading.local) -> None:
-        self._function = function
-        self._invocation_id = str(uuid.uuid4())
-        self._local = local
-        self._trace_context = TraceContext()
-
-    @property
-    def invocation_id(self) -> str:
-        """A new id for each invocation."""
-        return self._invocation_id
-
-    @property
-    def thread_local_storage(self) -> threading.local:  # type: ignore[override]  # The worker gives an instance, too.
-        """Storage whose `invocation_id` the worker sets in the threads of its pool, and a function in threads of its own."""
-        return self._local
-
-    @property
-    def function_name(self) -> str:
-        """Name of the function."""
-        return self._function.name
-
-    @property
-    def function_directory(self) -> str:
-        """Folder of the file that defines the function."""
-        return self._function.directory
-
-    @property
-    def trace_context(self) -> TraceContext:
-        """Trace of the invocation."""
-        return self._trace_context
-
-    @property
-    def retry_context(self) -> RetryContext:
-        """Without retries: this host has no retry policies."""
-        return RetryContext()
+        self.invocation_id = str(uuid.uuid4())
+        self.function_name = function.name
+        self.function_directory = function.directory
+        self.thread_local_storage = local
+        self.trace_context = TraceContext()
 
 
 class Invoker:

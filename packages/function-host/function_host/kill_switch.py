@@ -34,7 +34,6 @@ class KillSwitch:
     """A checkpoint that kills at the n-th passing of one point.
 
     Args:
-        point: where.
         passing: at which passing, counted from 1 over all functions.
         kill: what kills; exchanged in tests.
     """

@@ -7,6 +7,7 @@ flight; pause while the queue is empty, missing or in trouble.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 
 from .backoff import Chance, PollingInterval
 from .host_json import QueueOptions
@@ -16,39 +17,22 @@ from .waiting import Wait
 logger = logging.getLogger(__name__)
 
 
+@dataclass(slots=True, kw_only=True)
 class QueueListener:
     """Serves one queue function.
 
-    Args:
-        name: the function's name, for the log.
-        queue: where messages come from.
-        process: what is done with each.
-        options: host.json's section on queues.
+    Attributes:
         invisible: seconds for which a dequeued message stays invisible.
-        wait: how to wait.
-        chance: the chance in the back-off.
     """
 
-    def __init__(
-        self,
-        *,
-        name: str,
-        queue: Queue,
-        process: Callable[[Delivery], Awaitable[None]],
-        options: QueueOptions,
-        invisible: float,
-        wait: Wait,
-        chance: Chance,
-    ) -> None:
-        self._name = name
-        self._queue = queue
-        self._process = process
-        self._batch_size = options.batch_size
-        self._threshold = options.threshold()
-        self._interval = PollingInterval(options.max_polling_interval.total_seconds(), chance)
-        self._invisible = invisible
-        self._wait = wait
-        self._in_flight: set[asyncio.Task[None]] = set()
+    name: str
+    queue: Queue
+    process: Callable[[Delivery], Awaitable[None]]
+    options: QueueOptions
+    invisible: float
+    wait: Wait
+    chance: Chance
+    _in_flight: set[asyncio.Task[None]] = field(default_factory=set, init=False)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Poll until told to stop, then let the messages in flight end; cancelled, drop them as a crash would."""
@@ -61,27 +45,25 @@ class QueueListener:
             await asyncio.gather(*self._in_flight, return_exceptions=True)
 
     async def _poll_until(self, stop: asyncio.Event) -> None:
+        interval = PollingInterval(self.options.max_polling_interval.total_seconds(), self.chance)
         found = False
         while not stop.is_set():
             if batch := await self._receive():
                 found = True
-                self._in_flight.update(asyncio.create_task(self._run_one(delivery)) for delivery in batch)
-                await self._until_in_flight(self._threshold)
+                self._in_flight.update(asyncio.ensure_future(self.process(delivery)) for delivery in batch)
+                await self._until_in_flight(self.options.threshold())
             else:
-                await self._wait(stop, self._interval.next(found=found))
+                await self.wait(stop, interval.next(found=found))
                 found = False
 
     async def _receive(self) -> list[Delivery]:
         try:
-            return await self._queue.receive(self._batch_size, self._invisible)
+            return await self.queue.receive(self.options.batch_size, self.invisible)
         except QueueMissingError:
-            logger.debug("%s: its queue does not exist yet", self._name)
+            logger.debug("%s: its queue does not exist yet", self.name)
         except StorageError as error:
-            logger.warning("%s: polling failed: %s", self._name, error)
+            logger.warning("%s: polling failed: %s", self.name, error)
         return []
-
-    async def _run_one(self, delivery: Delivery) -> None:
-        await self._process(delivery)
 
     async def _until_in_flight(self, limit: int) -> None:
         while len(self._in_flight) > limit:

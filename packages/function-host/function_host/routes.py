@@ -96,7 +96,6 @@ class RouteTable(Generic[T]):
         """Target and route parameters, or None: 404.
 
         Args:
-            method: HTTP method.
             raw_path: the path as it came; segments are decoded after the split, so that `%2F` stays in its segment.
         """
         path = tuple(unquote(segment) for segment in raw_path.strip("/").split("/") if segment)

@@ -73,7 +73,6 @@ class StorageQueue:
         self._client: QueueClient = service.get_queue_client(name)
 
     async def receive(self, count: int, invisible: float) -> list[Delivery]:
-        """See `Queue`."""
         with _translated():
             pages = self._client.receive_messages(
                 messages_per_page=count, max_messages=count, visibility_timeout=int(invisible)
@@ -84,7 +83,6 @@ class StorageQueue:
             return []
 
     async def renew(self, delivery: Delivery, invisible: float) -> Delivery:
-        """See `Queue`."""
         with _translated():
             # Deliberately without content: the text stays what it is.
             renewed = await self._client.update_message(
@@ -95,12 +93,10 @@ class StorageQueue:
         )
 
     async def delete(self, delivery: Delivery) -> None:
-        """See `Queue`."""
         with _translated():
             await self._client.delete_message(delivery.id, delivery.pop_receipt)
 
     async def put(self, text: str) -> None:
-        """See `Queue`."""
         with _translated():
             try:
                 await self._client.send_message(text)

@@ -57,23 +57,6 @@ async def test_a_function_sees_the_whole_request_and_makes_the_whole_response(cl
     assert body == repr(["POST", str(reply.url), "1,2", "a b", "t", {"x": 1}])
 
 
-@pytest.mark.parametrize(
-    ("path", "status", "content_type", "body"),
-    [
-        ("/api/text", 200, "text/plain; charset=utf-8", "grüße"),
-        ("/api/json", 200, "application/json", "{}"),
-    ],
-)
-async def test_results_become_replies(
-    client: aiohttp.ClientSession, path: str, status: int, content_type: str, body: str
-) -> None:
-    async with client.get(path) as reply:
-        text = await reply.text()
-
-    assert (reply.status, text) == (status, body)
-    assert reply.headers["Content-Type"] == content_type
-
-
 @pytest.mark.parametrize("path", ["/api/unknown", "/text", "/api/echo/a/7", "/api/echo/a/b", "/"])
 async def test_what_matches_no_route_and_method_is_not_found(client: aiohttp.ClientSession, path: str) -> None:
     async with client.get(path) as reply:

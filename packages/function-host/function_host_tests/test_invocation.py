@@ -1,12 +1,10 @@
 """Functions are called as the Python worker calls them."""
 
 import asyncio
-import re
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, cast
+from typing import Any
 
-import azure.functions as func
 import pytest
 
 from function_host.functions import Function, HttpTrigger, TimerTrigger
@@ -26,13 +24,6 @@ def function(call: Callable[..., Any], *, takes_context: bool = False) -> Functi
     return Function("work", "value", call, takes_context, HttpTrigger(Route.parse("work"), frozenset()))
 
 
-async def test_async_functions_run_on_the_event_loop(invoker: Invoker) -> None:
-    async def work(value: str) -> tuple[str, int]:
-        return value, threading.get_ident()
-
-    assert await invoker.invoke(function(work), "x") == ("x", threading.get_ident())
-
-
 async def test_other_functions_run_in_as_many_threads_as_configured(invoker: Invoker) -> None:
     together = threading.Barrier(2)
 
@@ -45,48 +36,6 @@ async def test_other_functions_run_in_as_many_threads_as_configured(invoker: Inv
     assert len(set(names)) == 2
     assert all(str(name).startswith("function") for name in names)
     assert invoker.running_threads == 0
-
-
-async def test_the_context_names_the_function_and_the_invocation(invoker: Invoker) -> None:
-    async def work(value: str, context: func.Context) -> tuple[str, str]:
-        return context.function_name, context.invocation_id
-
-    first = await invoker.invoke(function(work, takes_context=True), "x")
-    second = await invoker.invoke(function(work, takes_context=True), "x")
-
-    assert isinstance(first, tuple)
-    assert first[0] == "work"
-    assert first != second
-
-
-async def test_a_thread_of_a_function_knows_its_invocation(invoker: Invoker) -> None:
-    def work(value: str, context: func.Context) -> tuple[str, str]:
-        local: Any = context.thread_local_storage
-        of_the_pool = local.invocation_id
-        of_a_thread = []
-
-        def log() -> None:
-            local.invocation_id = context.invocation_id
-            of_a_thread.append(local.invocation_id)
-
-        thread = threading.Thread(target=log)
-        thread.start()
-        thread.join()
-        assert of_a_thread == [context.invocation_id]
-        return of_the_pool, context.invocation_id
-
-    known, own = cast("tuple[str, str]", await invoker.invoke(function(work, takes_context=True), "x"))
-    assert known == own
-
-
-async def test_the_context_has_a_trace_and_no_retries(invoker: Invoker) -> None:
-    async def work(value: str, context: func.Context) -> tuple[str, int, int]:
-        retries = context.retry_context
-        return context.trace_context.trace_parent, retries.retry_count, retries.max_retry_count
-
-    found = cast("tuple[str, int, int]", await invoker.invoke(function(work, takes_context=True), "x"))
-    assert re.fullmatch(r"00-[0-9a-f]{32}-[0-9a-f]{16}-00", found[0])
-    assert found[1:] == (0, 0)
 
 
 @pytest.mark.parametrize("result", [7, "", False])

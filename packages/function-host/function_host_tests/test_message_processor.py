@@ -51,26 +51,16 @@ class Scene:
 
 async def test_success_deletes_with_the_pop_receipt() -> None:
     scene = Scene()
-    await scene.process(delivery())
+    await scene.process(delivery(dequeue_count=5))
 
     assert scene.queue.log == [("delete", "receipt-0")]
     assert scene.points == [Point.RECEIVED, Point.HANDLED]
 
 
-async def test_the_function_gets_the_message_with_its_metadata() -> None:
-    scene = Scene()
-    await scene.process(delivery("hello", dequeue_count=3))
-
-    message = scene.calls[0]
-    assert isinstance(message, func.QueueMessage)
-    assert (message.id, message.get_body(), message.dequeue_count) == ("id-hello", b"hello", 3)
-    assert message.pop_receipt == "receipt-0"
-
-
 async def test_failure_releases_after_the_visibility_timeout_of_host_json() -> None:
     scene = Scene(options=QueueOptions.model_validate({"visibilityTimeout": "00:00:30"}))
     scene.error = ValueError()
-    await scene.process(delivery())
+    await scene.process(delivery(dequeue_count=4))
 
     assert scene.queue.log == [("renew", "receipt-0", 30.0)]
 
@@ -102,10 +92,11 @@ async def test_a_body_that_is_not_base64_is_moved_as_it_is_without_a_call() -> N
     assert scene.poison.log == [("put", "{not base64}")]
 
 
-async def test_without_a_poison_queue_a_failed_message_is_left_alone() -> None:
+@pytest.mark.parametrize("dequeue_count", [1, 5, 6])
+async def test_without_a_poison_queue_a_failed_message_is_left_alone(dequeue_count: int) -> None:
     scene = Scene(has_poison=False)
     scene.error = ValueError()
-    await scene.process(delivery(dequeue_count=5))
+    await scene.process(delivery(dequeue_count=dequeue_count))
 
     assert scene.queue.log == []
 

@@ -1,4 +1,4 @@
-"""What happens to a message depends on its body, its deliveries and its function."""
+"""Which queues have a poison queue, and which texts are bodies."""
 
 import base64
 
@@ -6,34 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from function_host.queue_rules import QueueRules, Step, decode_body, poison_queue_name
-
-RULES = QueueRules(max_dequeue_count=5, has_poison_queue=True)
-WITHOUT_POISON = QueueRules(max_dequeue_count=5, has_poison_queue=False)
-
-
-@pytest.mark.parametrize(("dequeue_count", "step"), [(1, Step.CALL), (5, Step.CALL), (6, Step.POISON)])
-def test_a_message_delivered_too_often_is_poison_before_the_call(dequeue_count: int, step: Step) -> None:
-    assert RULES.on_arrival(readable=True, dequeue_count=dequeue_count) is step
-
-
-def test_an_unreadable_body_is_poison_at_once() -> None:
-    assert RULES.on_arrival(readable=False, dequeue_count=1) is Step.POISON
-
-
-@pytest.mark.parametrize(("dequeue_count", "step"), [(1, Step.RELEASE), (4, Step.RELEASE), (5, Step.POISON)])
-def test_a_failed_message_comes_back_until_its_last_delivery(dequeue_count: int, step: Step) -> None:
-    assert RULES.on_outcome(succeeded=False, dequeue_count=dequeue_count) is step
-
-
-def test_without_a_poison_queue_failed_messages_are_left_invisible() -> None:
-    assert WITHOUT_POISON.on_outcome(succeeded=False, dequeue_count=1) is Step.LEAVE
-    assert WITHOUT_POISON.on_arrival(readable=True, dequeue_count=6) is Step.LEAVE
-
-
-@given(st.integers(1, 100), st.booleans())
-def test_success_always_deletes(dequeue_count: int, has_poison: bool) -> None:
-    assert QueueRules(5, has_poison).on_outcome(succeeded=True, dequeue_count=dequeue_count) is Step.DELETE
+from function_host.queue_rules import decode_body, poison_queue_name
 
 
 def test_poison_queues_and_too_long_names_have_no_poison_queue() -> None:

@@ -43,15 +43,7 @@ class Scene:
             wait=wait_for_the_end,
             checkpoint=lambda _: None,
         )
-        self.listener = ServiceBusListener(
-            name="serve",
-            source=self.source,
-            processor=processor,
-            options=bus,
-            sessions=sessions,
-            many=many,
-            wait=self.wait,
-        )
+        self.listener = ServiceBusListener(self.source, processor, bus, self.wait)
 
     async def run(self) -> None:
         await self.listener.run(self.stop)

@@ -27,9 +27,7 @@ class RawAnswer:
     """What came back.
 
     Attributes:
-        status: HTTP status.
         headers: By name in lower case.
-        body: As received.
     """
 
     status: int
@@ -107,11 +105,9 @@ class Signer:
         """The bytes of a request.
 
         Args:
-            verb: The HTTP method.
             path: Segments, not encoded: `["dbs", "d", "colls", "c"]`.
             body: Serialised as JSON unless it is bytes.
             key: The partition key, a string.
-            headers: More headers.
             date: For `x-ms-date`; now by default.
         """
         content = body if isinstance(body, bytes) else json.dumps(body).encode()

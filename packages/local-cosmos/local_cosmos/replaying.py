@@ -21,8 +21,6 @@ class Step:
     """One request of a story, played again.
 
     Attributes:
-        line: Of the file.
-        operation: What was asked for.
         recorded: Status, substatus, ETag and manner of the reply.
         replayed: The same of the reply now.
     """
@@ -35,9 +33,6 @@ class Step:
 
 class Replay:
     """A story that is played again.
-
-    Args:
-        story: The file.
 
     Attributes:
         emulator: What plays it: its history, its log and its faults tell what happened.

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import signal
-import subprocess
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,32 +21,14 @@ from local_cosmos.semantics.faults import FaultRule
 from local_cosmos.semantics.replicas import Lag
 from local_cosmos.semantics.request_log import RequestLog
 from local_cosmos.semantics.requests import Request
-from local_cosmos_tests.commands import COMMAND, PACKAGE
-from local_cosmos_tests.raw import RawClient
-
-
-class Process:
-    """An emulator in a process of its own."""
-
-    def __init__(self, *options: str) -> None:
-        self.process = subprocess.Popen(
-            [*COMMAND, *options], cwd=PACKAGE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        assert self.process.stdout is not None
-        self.announcement = json.loads(self.process.stdout.readline())
-
-    def stop(self, number: int = signal.SIGTERM) -> tuple[int, str, str]:
-        """Signal the process; returns exit code and what else it printed."""
-        self.process.send_signal(number)
-        out, err = self.process.communicate()
-        return self.process.returncode, out, err
+from local_cosmos_tests.commands import Process, run
+from local_cosmos_tests.raw import KEY, UPSERT, RawClient
 
 
 @pytest.fixture(scope="module")
 def process() -> Iterator[Process]:
-    running = Process("--admin")
-    yield running
-    running.stop()
+    with Process("--admin") as running:
+        yield running
 
 
 @pytest.fixture(params=["in process", "over http", "another process"])
@@ -56,7 +36,7 @@ def admin(request: pytest.FixtureRequest, emulator: RunningEmulator, process: Pr
     """Every way to administer an emulator."""
     if request.param == "in process":
         return emulator
-    return AdminClient(emulator.endpoint if request.param == "over http" else process.announcement["endpoint"])
+    return AdminClient(emulator.endpoint if request.param == "over http" else process.endpoint)
 
 
 @pytest.fixture
@@ -65,7 +45,7 @@ def database(request: pytest.FixtureRequest, admin: Administration) -> Iterator[
     name = f"db-{abs(hash(request.node.name))}"
     raw = RawClient(admin.endpoint, admin.key)
     assert raw.send("POST", "dbs", {"id": name}).status == 201
-    definition = {"id": "c", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}, "defaultTtl": -1}
+    definition = {"id": "c", "partitionKey": KEY, "defaultTtl": -1}
     assert raw.send("POST", f"dbs/{name}/colls", definition).status == 201
     yield name
     admin.clear_faults()
@@ -195,8 +175,7 @@ def test_the_history_holds_every_accepted_write_and_nothing_else(admin: Administ
     replaced = raw.send("PUT", path, {"id": "a", "pk": "p", "n": 3}, key="p").body
     raw.send("PATCH", path, {"operations": [{"op": "set", "path": "/n", "value": 4}]}, key="p")
     raw.send("DELETE", path, key="p")
-    upsert = {"x-ms-documentdb-is-upsert": "True"}
-    raw.send("POST", f"dbs/{database}/colls/c/docs", {"id": "b", "pk": "p"}, key="p", headers=upsert)
+    raw.send("POST", f"dbs/{database}/colls/c/docs", {"id": "b", "pk": "p"}, key="p", headers=UPSERT)
     writes = admin.history(database, "c")
     assert [(w.operation, w.id, w.partition_key, w.batch) for w in writes] == [
         ("create", "a", '["p"]', None),
@@ -228,9 +207,8 @@ def test_an_admin_request_that_makes_no_sense_is_refused(raw: RawClient, verb: s
 
 
 def test_the_process_announces_itself_serves_and_ends_cleanly() -> None:
-    process = Process("--partitions", "2", "--consistency", "Eventual", "--multiple-write-locations")
-    try:
-        endpoint = process.announcement["endpoint"]
+    with Process("--partitions", "2", "--consistency", "Eventual", "--multiple-write-locations") as process:
+        endpoint = process.endpoint
         assert process.announcement == {"endpoint": endpoint, "admin": False}
         assert endpoint.startswith("http://127.0.0.1:")
         account = RawClient(endpoint, WELL_KNOWN_KEY).send("GET", "").body
@@ -240,18 +218,16 @@ def test_the_process_announces_itself_serves_and_ends_cleanly() -> None:
             container = client.create_database("d").create_container("c", PartitionKey("/pk"))
             assert len(list(container.read_feed_ranges())) == 2
         assert RawClient(endpoint, WELL_KNOWN_KEY).send("GET", "_admin/faults").status == 404
-    finally:
         code, out, err = process.stop(signal.SIGINT)
     assert (code, out) == (0, "")
     assert "development and tests" in err
 
 
 def test_a_hanging_request_does_not_keep_the_process_from_ending() -> None:
-    process = Process("--admin")
-    admin = AdminClient(process.announcement["endpoint"])
-    raw = RawClient(admin.endpoint, admin.key)
-    admin.add_fault(FaultRule("d", when="before", action="hang"))
-    with ThreadPoolExecutor(1) as pool:
+    with Process("--admin") as process, ThreadPoolExecutor(1) as pool:
+        admin = AdminClient(process.endpoint)
+        raw = RawClient(admin.endpoint, admin.key)
+        admin.add_fault(FaultRule("d", when="before", action="hang"))
         hanging = pool.submit(raw.send, "GET", "dbs/d/colls/c/docs/a", key="p")
         while not admin.faults()[0].hit:
             pass
@@ -260,6 +236,6 @@ def test_a_hanging_request_does_not_keep_the_process_from_ending() -> None:
 
 
 def test_help_explains_the_emulator() -> None:
-    answer = subprocess.run([*COMMAND, "--help"], cwd=PACKAGE, capture_output=True, text=True, check=True)
+    answer = run("--help")
     for word in ("--admin", "--port", "--partitions", "127.0.0.1", "development and tests"):
         assert word in answer.stdout

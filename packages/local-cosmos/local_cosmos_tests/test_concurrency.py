@@ -23,9 +23,9 @@ from azure.cosmos.exceptions import (
 
 from local_cosmos.inprocess import RunningEmulator
 from local_cosmos.raw_connection import RawConnection, Signer
+from local_cosmos_tests.raw import BATCH, QUERY
 
 ROUNDS = int(os.environ.get("LOCAL_COSMOS_ROUNDS", "0"))
-BATCH = {"x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-atomic": "True"}
 WRITERS = [pytest.param(16, 200, id="16 writers"), pytest.param(64, 30, id="64 writers")]
 
 Step = Callable[[int, int, str], bytes]
@@ -62,7 +62,7 @@ class Arena:
         return self.signer.request("POST", self.documents, operations, key="p", headers=BATCH)
 
     def query(self, text: str) -> bytes:
-        headers = {"Content-Type": "application/query+json", "x-ms-max-item-count": "-1"}
+        headers = QUERY | {"x-ms-max-item-count": "-1"}
         return self.signer.request("POST", self.documents, {"query": text}, key="p", headers=headers)
 
 

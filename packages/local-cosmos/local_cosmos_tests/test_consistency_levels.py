@@ -72,6 +72,7 @@ def test_a_read_may_ask_for_less_than_the_account_gives_and_not_for_more(
     assert {read(raw, level=less).status for less in CONSISTENCY_LEVELS[place:]} == {200}
     assert {read(raw, level=more).status for more in CONSISTENCY_LEVELS[:place]} <= {400}
     assert read(raw, level="Eventual").body["n"] == LAGGING
+    assert read(raw, level="Weak").status == 400
 
 
 def test_reads_of_two_replicas_cost_twice_as_much(raw: RawClient, level: ConsistencyLevel) -> None:

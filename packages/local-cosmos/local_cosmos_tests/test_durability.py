@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
+import signal
 import sqlite3
-import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -15,63 +15,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from local_cosmos.admin_client import AdminClient
-from local_cosmos.protocol.authorization import WELL_KNOWN_KEY
-from local_cosmos.raw_connection import RawAnswer, RawConnection, Signer
-from local_cosmos.semantics.account import Account, AccountSettings
-from local_cosmos.semantics.clock import Clock
-from local_cosmos.semantics.history import History
-from local_cosmos.semantics.requests import Request
-from local_cosmos.storage.keeper import Keeper
+from local_cosmos.raw_connection import RawConnection
 from local_cosmos.storage.sqlite import FILE_NAME, DataInUseError, SqliteKeeper
-from local_cosmos_tests.commands import COMMAND, PACKAGE
+from local_cosmos.values import parse
+from local_cosmos_tests.accounts import LocalAccount
+from local_cosmos_tests.commands import SIGNER, Process, run
+from local_cosmos_tests.raw import BATCH, KEY, QUERY
 
 DOCUMENTS = ["dbs", "d", "colls", "c", "docs"]
-KEY = {"paths": ["/pk"], "kind": "Hash", "version": 2}
-BATCH = {"x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-atomic": "True"}
 WRITERS = 16
-SIGNER = Signer(WELL_KNOWN_KEY)
-
-
-class Process:
-    """An emulator in a process of its own, on a directory."""
-
-    def __init__(self, directory: Path) -> None:
-        self.popen = subprocess.Popen(
-            [*COMMAND, "--admin", "--data", str(directory)],
-            cwd=PACKAGE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
-        assert self.popen.stdout is not None
-        self.endpoint: str = json.loads(self.popen.stdout.readline())["endpoint"]
-
-    def kill(self) -> None:
-        """SIGKILL; returns when it is gone."""
-        if self.popen.returncode is None:
-            self.popen.kill()
-            self.popen.communicate()
-
-    async def ask(self, *request: Any, **more: Any) -> RawAnswer:
-        """Send one request on a connection of its own."""
-        connection = await RawConnection.open(self.endpoint)
-        try:
-            return await connection.send(SIGNER.request(*request, **more))
-        finally:
-            connection.close()
 
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[[], Process]]:
     """Starts a process on the test's directory; none is left when the test ends."""
-    started: list[Process] = []
-
-    def begin() -> Process:
-        started.append(Process(tmp_path))
-        return started[-1]
-
-    yield begin
-    for process in started:
-        process.kill()
+    with ExitStack() as stack:
+        yield lambda: stack.enter_context(Process("--admin", "--data", str(tmp_path)))
 
 
 async def write_until_killed(process: Process, writer: int, answered: dict[str, int], enough: asyncio.Event) -> None:
@@ -110,16 +69,15 @@ async def test_after_a_kill_everything_answered_is_there_and_nothing_is_half_the
         enough = asyncio.Event()
         writers = [asyncio.create_task(write_until_killed(process, n, answered, enough)) for n in range(WRITERS)]
         await enough.wait()
-        process.kill()
+        process.stop(signal.SIGKILL)
         await asyncio.gather(*writers)
         process = start()
         for key, number in answered.items():
             counter = (await process.ask("GET", [*DOCUMENTS, "counter"], key=key)).content["n"]
             assert counter in {number, number + 1}, "one that was under way may be there, if it is there as a whole"
-            query = {"Content-Type": "application/query+json", "x-ms-max-item-count": "-1"}
             text = {"query": "SELECT VALUE COUNT(1) FROM c"}
-            found = (await process.ask("POST", DOCUMENTS, text, key=key, headers=query)).content["Documents"]
-            assert found == [counter + 2]
+            counted = await process.ask("POST", DOCUMENTS, text, key=key, headers=QUERY)
+            assert counted.content["Documents"] == [counter + 2]
             await process.ask("DELETE", [*DOCUMENTS, "counter"], key=key)
             for message in range(counter + 1):
                 await process.ask("DELETE", [*DOCUMENTS, f"m{message}"], key=key)
@@ -147,7 +105,7 @@ async def test_databases_containers_versions_tokens_ranges_and_clock_survive(sta
     last = await process.ask("DELETE", [*DOCUMENTS, "b"], key="p")
     paths = [["dbs"], ["dbs", "d", "colls"], ["dbs", "d", "colls", "c", "pkranges"], [*DOCUMENTS, "a"]]
     before = [await process.ask("GET", path, key="p") for path in paths]
-    process.kill()
+    process.stop(signal.SIGKILL)
 
     process = start()
     after = [await process.ask("GET", path, key="p") for path in paths]
@@ -170,9 +128,8 @@ def test_a_directory_serves_one_process_at_a_time(tmp_path: Path) -> None:
     with pytest.raises(DataInUseError, match="locked"):
         SqliteKeeper(tmp_path)
     keeper.close()
-    command = [*COMMAND, "--admin", "--data", str(tmp_path)]
     keeper = SqliteKeeper(tmp_path)
-    refused = subprocess.run(command, cwd=PACKAGE, capture_output=True, text=True, check=False)
+    refused = run("--data", str(tmp_path))
     keeper.close()
     assert (refused.returncode, refused.stdout) == (1, "")
     assert "locked" in refused.stderr
@@ -205,33 +162,20 @@ def test_any_writes_are_the_same_after_reopening(tmp_path_factory: pytest.TempPa
     etags: list[str] = []
     for session in [[], *sessions]:
         keeper = SqliteKeeper(directory)
-        account = opened(keeper)
+        account = LocalAccount(keeper=keeper)
         for operation, key, item in session:
-            reply = execute(account, operation, {"id": item, "pk": key}, item=item, key=key)
+            reply = account.ask(operation, {"id": item, "pk": key}, key, item=item)
             if operation == "upsert":
-                etags.append(reply["_etag"])
+                etags.append(parse(reply.body)["_etag"])
         before = contents(account)
         keeper.close()
         keeper = SqliteKeeper(directory)
-        assert contents(opened(keeper)) == before
+        assert contents(LocalAccount(keeper=keeper)) == before
         keeper.close()
     assert len(set(etags)) == len(etags), "an ETag was given twice"
 
 
-def opened(keeper: Keeper) -> Account:
-    account = Account(AccountSettings(), Clock(lambda: 1000.0), History(kept=False), keeper)
-    execute(account, "create_database", {"id": "d"})
-    execute(account, "create_container", {"id": "c", "partitionKey": KEY})
-    return account
-
-
-def execute(account: Account, operation: Any, body: Any, *, item: str = "", key: str = "p") -> Any:
-    request = Request(operation, "d", "c", item, json.dumps(body).encode(), json.dumps([key]))
-    reply = account.execute(request)
-    return json.loads(reply.body) if reply.body else None
-
-
-def contents(account: Account) -> Any:
-    listed = Request("list_items", "d", "c")
-    changed = Request("change_feed", "d", "c", range_id="0", latest_versions=True)
-    return [account.execute(request).body for request in (listed, changed)]
+def contents(account: LocalAccount) -> Any:
+    listed = account.ask("list_items")
+    changed = account.ask("change_feed", range_id="0", latest_versions=True)
+    return listed.body, changed.body

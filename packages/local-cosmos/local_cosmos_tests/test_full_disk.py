@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import resource
 import sqlite3
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,22 +14,15 @@ from azure.cosmos.exceptions import CosmosHttpResponseError
 
 from local_cosmos.admin_client import AdminClient
 from local_cosmos.inprocess import RunningEmulator, running_emulator
-from local_cosmos.protocol.authorization import WELL_KNOWN_KEY
-from local_cosmos.raw_connection import RawConnection, Signer
 from local_cosmos.semantics.clock import Clock
 from local_cosmos.storage.keeper import NotKeptError
 from local_cosmos.storage.sqlite import FILE_NAME, SqliteKeeper
 from local_cosmos.storage.sqlite_items import transaction
-from local_cosmos_tests.commands import COMMAND, PACKAGE
-from local_cosmos_tests.raw import RawClient
+from local_cosmos_tests.commands import Process, run
+from local_cosmos_tests.raw import BULK, KEY, RawClient
 
 PAGES = 1_000_000
 LARGE = "x" * 20_000
-BATCH = {
-    "x-ms-cosmos-is-batch-request": "True",
-    "x-ms-cosmos-batch-atomic": "False",
-    "x-ms-cosmos-batch-continue-on-error": "True",
-}
 
 
 class Disk:
@@ -130,10 +121,8 @@ def test_a_bulk_request_says_of_each_operation_whether_there_was_room(
         {"operationType": "Upsert", "partitionKey": '["p"]', "resourceBody": item("kept", "short")},
         {"operationType": "Create", "partitionKey": '["p"]', "resourceBody": item("new", LARGE)},
     ]
-    headers = {**BATCH, "x-ms-documentdb-partitionkeyrangeid": "0"}
-    reply = RawClient(emulator.endpoint, emulator.key).send(
-        "POST", f"{container.container_link}/docs", operations, headers=headers
-    )
+    raw = RawClient(emulator.endpoint, emulator.key)
+    reply = raw.send("POST", f"{container.container_link}/docs", operations, headers=BULK)
     assert [entry["statusCode"] for entry in reply.body] == [200, 507]
     assert contents(container) == [("kept", 5)]
 
@@ -232,49 +221,23 @@ def test_a_directory_without_room_for_the_first_page_is_refused_at_the_start(tmp
     def no_room() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
-    refused = subprocess.run(
-        [*COMMAND, "--data", str(tmp_path / "own")],
-        cwd=PACKAGE,
-        capture_output=True,
-        text=True,
-        check=False,
-        preexec_fn=no_room,
-    )
+    refused = run("--data", str(tmp_path / "own"), preexec_fn=no_room)
     assert (refused.returncode, refused.stdout) == (1, "")
     assert f"{FILE_NAME} cannot be used: disk I/O error" in refused.stderr
     assert "Traceback" not in refused.stderr
 
 
-@pytest.fixture
-def process(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """An emulator in a process of its own, whose files can be limited."""
-    popen = subprocess.Popen(
-        [*COMMAND, "--data", str(tmp_path / "own")], cwd=PACKAGE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    )
-    yield popen
-    popen.kill()
-    popen.communicate()
-
-
-async def test_a_file_that_may_not_grow_refuses_and_goes_on_when_it_may(
-    process: subprocess.Popen[bytes], tmp_path: Path
-) -> None:
+async def test_a_file_that_may_not_grow_refuses_and_goes_on_when_it_may(tmp_path: Path) -> None:
     """The operating system's own refusal, which comes where a transaction is committed."""
-    assert process.stdout is not None
-    connection = await RawConnection.open(json.loads(process.stdout.readline())["endpoint"])
-    signer = Signer(WELL_KNOWN_KEY)
-    key = {"paths": ["/pk"], "kind": "Hash", "version": 2}
-    await connection.send(signer.request("POST", ["dbs"], {"id": "d"}))
-    await connection.send(signer.request("POST", ["dbs", "d", "colls"], {"id": "c", "partitionKey": key}))
     documents = ["dbs", "d", "colls", "c", "docs"]
-    size = (tmp_path / "own" / f"{FILE_NAME}-wal").stat().st_size
-    unlimited = resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
-    refused = await connection.send(signer.request("POST", documents, item("a", LARGE), key="p"))
-    assert (refused.status, refused.content["code"]) == (507, "InsufficientStorage")
-    assert "--data" in refused.content["message"]
-    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, unlimited)
-    absent = await connection.send(signer.request("GET", [*documents, "a"], key="p"))
-    assert absent.status == 404
-    accepted = await connection.send(signer.request("POST", documents, item("a", LARGE), key="p"))
-    assert accepted.status == 201
-    connection.close()
+    with Process("--data", str(tmp_path)) as process:
+        await process.ask("POST", ["dbs"], {"id": "d"})
+        await process.ask("POST", ["dbs", "d", "colls"], {"id": "c", "partitionKey": KEY})
+        size = (tmp_path / f"{FILE_NAME}-wal").stat().st_size
+        limits = resource.prlimit(process.popen.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+        refused = await process.ask("POST", documents, item("a", LARGE), key="p")
+        assert (refused.status, refused.content["code"]) == (507, "InsufficientStorage")
+        assert "--data" in refused.content["message"]
+        resource.prlimit(process.popen.pid, resource.RLIMIT_FSIZE, limits)
+        assert (await process.ask("GET", [*documents, "a"], key="p")).status == 404
+        assert (await process.ask("POST", documents, item("a", LARGE), key="p")).status == 201

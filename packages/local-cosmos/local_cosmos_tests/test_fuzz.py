@@ -18,14 +18,12 @@ from hypothesis import strategies as st
 from local_cosmos.inprocess import RunningEmulator, running_emulator
 from local_cosmos.raw_connection import RawAnswer, RawConnection, Signer
 from local_cosmos.semantics.account import AccountSettings
-from local_cosmos.semantics.clock import Clock
-from local_cosmos.semantics.emulator import Emulator
-from local_cosmos.semantics.requests import Request
 from local_cosmos_tests import fuzz_queries, fuzz_requests
+from local_cosmos_tests.accounts import LocalAccount
 from local_cosmos_tests.fuzz_requests import FuzzedRequest
+from local_cosmos_tests.raw import KEY
 
 EXAMPLES = int(os.environ.get("LOCAL_COSMOS_FUZZ", "0"))
-KEY = {"paths": ["/pk"], "kind": "Hash", "version": 2}
 ITEMS: list[dict[str, Any]] = [
     {"id": "a", "pk": "p", "n": 1, "list": [1, "x", None], "o": {"p": {"q": True}}},
     {"id": "b", "pk": "p", "n": "text", "list": {}, "é": 1.5},
@@ -53,19 +51,12 @@ def require_proper(status: int, body: bytes, what: object) -> None:
 
 
 @pytest.fixture(scope="module")
-def library() -> Emulator:
+def library() -> LocalAccount:
     """An emulator without HTTP, with some items."""
-    emulator = Emulator(AccountSettings(partitions=2), Clock(lambda: 1000.0), lambda: 0.0, observed=False)
-
-    def execute(operation: Any, body: Any, **fields: Any) -> None:
-        request = Request(operation, "d", "c", body=json.dumps(body).encode(), **fields)
-        assert emulator.serve(request, 0.0).reply.status == 201
-
-    execute("create_database", {"id": "d"})
-    execute("create_container", {"id": "c", "partitionKey": KEY})
+    account = LocalAccount(partitions=2)
     for item in ITEMS:
-        execute("create", item, partition_key=json.dumps([item["pk"]]))
-    return emulator
+        assert account.ask("create", item, item["pk"]).status == 201
+    return account
 
 
 @fuzzed(in_suite=1200)
@@ -75,13 +66,12 @@ def library() -> Emulator:
     st.sampled_from(["query", "query", "query", "query_plan"]),
 )
 def test_any_text_is_answered_as_a_query_or_refused(
-    library: Emulator, text: str, parameters: list[Any], operation: Any
+    library: LocalAccount, text: str, parameters: list[Any], operation: Any
 ) -> None:
-    body = json.dumps({"query": text, "parameters": parameters}).encode()
+    body = {"query": text, "parameters": parameters}
     continuation = None
     for _ in range(3):
-        request = Request(operation, "d", "c", body=body, cross_partition=True, page_size=1, continuation=continuation)
-        reply = library.serve(request, 0.0).reply
+        reply = library.ask(operation, body, cross_partition=True, page_size=1, continuation=continuation)
         require_proper(reply.status, reply.body, text)
         if reply.status == 200:
             json.loads(reply.body, parse_constant=pytest.fail)

@@ -56,13 +56,6 @@ def test_an_invalid_id_is_refused(container: ContainerProxy, raw: RawClient, doc
     assert raw.send("POST", f"{container.container_link}/docs", document, key="p").status == 400
 
 
-@pytest.mark.parametrize(
-    "body", [b"", b"nonsense", b"[1]", b'{"id":"a","pk":"p","n":NaN}', b'{"id":"a","pk":"p","n":1e999}']
-)
-def test_a_body_that_is_not_a_json_object_is_refused(container: ContainerProxy, raw: RawClient, body: bytes) -> None:
-    assert raw.send("POST", f"{container.container_link}/docs", body, key="p").status == 400
-
-
 async def test_numbers_keep_what_a_double_keeps(container: ContainerProxy) -> None:
     item = await container.create_item({"id": "a", "pk": "p", "big": 2**53 + 1, "small": 123456789012345})
     assert (item["big"], item["small"]) == (2**53, 123456789012345)

@@ -120,6 +120,9 @@ class Comparison(RuleBasedStateMachine):
         list(self.container.read_feed_ranges(force_refresh=True))
         changed = self.container.query_items_change_feed(start_time="Beginning")
         assert _sorted(_own(item) for item in changed) == _sorted(self.model.documents())
+        replayed = {(write.partition_key, write.id): write.document for write in self.emulator.history(self.database)}
+        stored = [_own(document) for document in replayed.values() if document is not None]
+        assert _sorted(stored) == _sorted(entry.document for entry in self.model.entries.values())
 
     def _completed(self, key: Key, operation: Operation) -> Operation:
         """A write's document gets its id and partition key; replacing what is not there needs no ETag."""

@@ -1,4 +1,4 @@
-"""What the emulator does not do is refused by name, and never taken and dropped. `faithful_page.py` lists these rows."""
+"""What the emulator does not do is refused by name, and never taken and dropped. `docs/faithful.md` lists these rows."""
 
 from __future__ import annotations
 

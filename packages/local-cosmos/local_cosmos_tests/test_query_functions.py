@@ -1,20 +1,34 @@
-"""Every built-in function and operator: what the service's documentation says of it, by its examples and its remarks."""
+"""Every built-in function and operator: what the service's documentation says of it, as `docs/functions.md` has it."""
 
 from __future__ import annotations
 
+import json
+import re
 from itertools import product
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
 from local_cosmos.query.errors import UnsupportedQueryError
 from local_cosmos.query.execution import given, run
-from local_cosmos.query.functions import FUNCTIONS, patterns
+from local_cosmos.query.functions import FUNCTIONS, OF_THE_CLOCK, patterns
 from local_cosmos.query.parser import parse_query
 from local_cosmos.values import UNDEFINED, parse, serialise
-from local_cosmos_tests.documented_functions import NOW, PARAMETERS, SUBJECTS
 
-ALL = [example for examples in SUBJECTS.values() for example in examples]
+NOW: Final = 1_597_360_794.25
+"""23:19:54.25 on 13 August 2020, UTC."""
+PARAMETERS: Final = {"@list": [1, 2], "@name": "a", "@place": 1}
+EXAMPLES_PAGE, _, REFUSED_PAGE = (
+    (Path(__file__).parents[1] / "docs" / "functions.md").read_text(encoding="utf-8").partition("## Refused by name")
+)
+EXAMPLES: Final = [
+    (expression, json.loads(result) if result else UNDEFINED)
+    for expression, result in re.findall(
+        r"^\| `(.+)` \| (?:`(.+)`|\*undefined\*) \|$", EXAMPLES_PAGE.replace("\\|", "|"), re.MULTILINE
+    )
+]
+REFUSED: Final = re.findall(r"^- `(\w+)`$", REFUSED_PAGE, re.MULTILINE)
 
 
 def value(expression: str) -> Any:
@@ -23,10 +37,22 @@ def value(expression: str) -> Any:
     return parse(rows[0]) if rows else UNDEFINED
 
 
-@pytest.mark.parametrize(("expression", "expected"), ALL, ids=[expression for expression, _ in ALL])
+@pytest.mark.parametrize(("expression", "expected"), EXAMPLES, ids=[expression for expression, _ in EXAMPLES])
 def test_an_expression_is_what_the_documentation_says(expression: str, expected: Any) -> None:
-    found = value(expression)
-    assert (found, type(found)) == (expected, type(expected))
+    result = value(expression)
+    assert (result, type(result)) == (expected, type(expected))
+
+
+def test_every_function_has_an_example() -> None:
+    assert EXAMPLES_PAGE.count("\n| `") == len(EXAMPLES)
+    called = set(re.findall(r"(\w+)\(", EXAMPLES_PAGE.upper()))
+    assert {*FUNCTIONS, *OF_THE_CLOCK} <= called
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_function_that_is_not_here_is_refused_by_name(name: str) -> None:
+    with pytest.raises(UnsupportedQueryError, match=name):
+        value(f"{name}(1)")
 
 
 ODD: tuple[Any, ...] = (UNDEFINED, None, True, -1, 1.5, 10**30, "", "é[", [], [[], 1], {}, {"a": None})

@@ -15,10 +15,9 @@ from azure.cosmos.aio import ContainerProxy
 
 from local_cosmos.inprocess import RunningEmulator
 from local_cosmos.raw_connection import RawAnswer, RawConnection, Signer
+from local_cosmos_tests.raw import BATCH, QUERY
 
 MEGABYTE = 1024 * 1024
-QUERY = {"Content-Type": "application/query+json", "x-ms-documentdb-query-enablecrosspartition": "True"}
-BATCH = {"x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-atomic": "True"}
 
 
 class Wire:
@@ -52,7 +51,19 @@ def message(answer: RawAnswer) -> str:
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"{", b"nonsense", b"\xff\xfe", b"[1,]", b"{'id':'a'}", b'{"id":NaN}', b'{"id":1e999}', b"null", b"[]"],
+    [
+        b"",
+        b"{",
+        b"[1]",
+        b"nonsense",
+        b"\xff\xfe",
+        b"[1,]",
+        b"{'id':'a'}",
+        b'{"id":NaN}',
+        b'{"id":1e999}',
+        b"null",
+        b"[]",
+    ],
 )
 async def test_what_is_not_the_json_of_an_item_is_refused(wire: Wire, body: bytes) -> None:
     answer = await wire.post(body)
@@ -121,7 +132,7 @@ async def test_128_levels_are_allowed_in_an_item_and_in_a_batch_and_patches_cann
     nested = "[" * 125 + "1" + "]" * 125
     assert (await wire.post(f'{{"id":"a","pk":"p","deep":{nested}}}'.encode())).status == 201
     operation = f'[{{"operationType":"Upsert","resourceBody":{{"id":"a","pk":"p","deep":{nested}}}}}]'
-    assert (await wire.post(operation.encode(), BATCH)).status == 200
+    assert (await wire.post(operation.encode(), dict(BATCH))).status == 200
     deeper = {"operations": [{"op": "set", "path": "/deep/0", "value": json.loads("[" * 100 + "]" * 100)}]}
     for _ in range(3):
         path = [*wire.documents, "a"]
@@ -148,7 +159,7 @@ async def test_128_levels_are_allowed_in_an_item_and_in_a_batch_and_patches_cann
 )
 async def test_a_query_of_ten_thousand_characters_is_answered_or_refused(wire: Wire, text: str) -> None:
     await wire.post({"id": "a", "pk": "p", "text": "a" * 5_000})
-    answer = await wire.post({"query": text}, QUERY)
+    answer = await wire.post({"query": text}, dict(QUERY))
     assert answer.status in {200, 400}
     assert answer.status == 200 or message(answer)
 

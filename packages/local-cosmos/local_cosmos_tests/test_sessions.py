@@ -9,8 +9,7 @@ from azure.cosmos import PartitionKey
 from azure.cosmos.aio import ContainerProxy, CosmosClient, DatabaseProxy
 from azure.cosmos.exceptions import CosmosBatchOperationError, CosmosResourceExistsError, CosmosResourceNotFoundError
 
-from local_cosmos.inprocess import RunningEmulator, running_emulator
-from local_cosmos.semantics.account import AccountSettings
+from local_cosmos.inprocess import RunningEmulator
 from local_cosmos.semantics.replicas import Lag
 from local_cosmos_tests.raw import RawClient
 
@@ -46,12 +45,6 @@ async def test_every_reply_has_a_token_errors_and_batches_included(container: Co
         await container.execute_item_batch([("create", (document,))], "p")
     assert failed.value.headers["x-ms-session-token"] == "0:-1#1"
     assert token_of(await container.upsert_item(document)) == "0:-1#2"
-
-
-async def test_without_lag_a_read_sees_the_last_write(container: ContainerProxy, raw: RawClient) -> None:
-    for n in range(3):
-        await container.upsert_item({"id": "a", "pk": "p", "n": n})
-        assert read(raw, container) == (200, 0, n)
 
 
 async def test_a_read_without_token_sees_what_the_lagging_replica_has(
@@ -156,24 +149,6 @@ async def test_writes_are_judged_by_the_primary_whatever_the_lag(
         await container.create_item({"id": "a", "pk": "p"})
 
 
-async def test_the_reads_of_a_strong_account_see_the_primary_unless_they_ask_for_less() -> None:
-    with running_emulator(AccountSettings(consistency="Strong")) as emulator:
-        emulator.set_lag("d", lag=Lag(writes=5))
-        async with CosmosClient(emulator.endpoint, emulator.key) as client:
-            database = await client.create_database("d")
-            container = await database.create_container("c", PartitionKey("/pk"))
-            await container.create_item({"id": "a", "pk": "p", "n": 1})
-            found = await container.read_item("a", "p")
-        assert (found["n"], found.get_response_headers()["x-ms-request-charge"]) == (1, "2.00")
-        raw = RawClient(emulator.endpoint, emulator.key)
-        assert read(raw, container, **{"x-ms-consistency-level": "Eventual"}) == (404, 0, None)
-
-
-def test_a_read_cannot_ask_for_more_than_the_account_has(container: ContainerProxy, raw: RawClient) -> None:
-    assert read(raw, container, **{"x-ms-consistency-level": "Strong"})[0] == 400
-    assert read(raw, container, **{"x-ms-consistency-level": "Weak"})[0] == 400
-
-
 def test_a_token_from_the_future_is_refused_with_1002(container: ContainerProxy, raw: RawClient) -> None:
     assert read(raw, container, "0:-1#99")[:2] == (404, READ_SESSION_NOT_AVAILABLE)
 
@@ -225,18 +200,6 @@ async def test_tokens_of_containers_that_were_written_before_they_were_read_mix_
         with pytest.raises(CosmosResourceNotFoundError) as behind:
             await quiet.read_item("a", "p")
         assert behind.value.sub_status == READ_SESSION_NOT_AVAILABLE
-
-
-async def test_an_eventual_account_ignores_tokens() -> None:
-    with running_emulator(AccountSettings(consistency="Eventual")) as emulator:
-        async with CosmosClient(emulator.endpoint, emulator.key) as client:
-            database = await client.create_database("d")
-            container = await database.create_container("c", PartitionKey("/pk"))
-            emulator.set_lag("d", lag=Lag(writes=1))
-            token = token_of(await container.create_item({"id": "a", "pk": "p"}))
-            with pytest.raises(CosmosResourceNotFoundError) as absent:
-                await container.read_item("a", "p", session_token=token)
-            assert not absent.value.sub_status
 
 
 async def test_after_a_split_items_stay_old_tokens_hold_and_new_ones_name_the_successors(

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import http.client
-import json
-import signal
 import ssl
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -20,7 +17,7 @@ from azure.cosmos.aio import CosmosClient
 
 from local_cosmos.inprocess import RunningEmulator, running_emulator
 from local_cosmos.semantics.faults import FaultRule
-from local_cosmos_tests.commands import COMMAND, PACKAGE
+from local_cosmos_tests.commands import Process, run
 
 KEY = PartitionKey("/pk")
 DOCUMENT = {"id": "a", "pk": "p"}
@@ -89,21 +86,13 @@ async def test_a_reply_can_be_lost_over_https_too(emulator: RunningEmulator, cli
 
 def test_the_command_writes_its_certificate_to_the_given_path(tmp_path: Path) -> None:
     path = tmp_path / "certificate.pem"
-    command = [*COMMAND, "--tls", "--certificate", str(path)]
-    process = subprocess.Popen(command, cwd=PACKAGE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    assert process.stdout is not None
-    try:
-        announcement: dict[str, Any] = json.loads(process.stdout.readline())
-        assert announcement["endpoint"].startswith("https://127.0.0.1:")
-        assert connect(announcement["endpoint"], ssl.create_default_context(cafile=str(path))) == 401
-    finally:
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(300) == 0
-        process.stdout.close()
+    with Process("--tls", "--certificate", str(path)) as process:
+        assert process.endpoint.startswith("https://127.0.0.1:")
+        assert connect(process.endpoint, ssl.create_default_context(cafile=str(path))) == 401
+        assert process.stop()[0] == 0
 
 
 def test_a_certificate_without_https_is_refused() -> None:
-    command = [*COMMAND, "--certificate", "nowhere.pem"]
-    refused = subprocess.run(command, cwd=PACKAGE, capture_output=True, text=True, check=False)
+    refused = run("--certificate", "nowhere.pem")
     assert refused.returncode == 2
     assert "--tls" in refused.stderr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -13,20 +12,10 @@ from azure.cosmos.aio import ContainerProxy, DatabaseProxy
 from azure.cosmos.exceptions import CosmosBatchOperationError, CosmosHttpResponseError, CosmosResourceExistsError
 
 from local_cosmos.inprocess import RunningEmulator
-from local_cosmos.semantics.account import Account, AccountSettings
-from local_cosmos.semantics.clock import Clock
-from local_cosmos.semantics.history import History
-from local_cosmos.semantics.requests import Request
 from local_cosmos.storage import memory
 from local_cosmos.storage.sqlite import SqliteKeeper
-from local_cosmos_tests.raw import RawClient
-
-KEY = {"paths": ["/pk"], "kind": "Hash", "version": 2}
-BATCH = {
-    "x-ms-cosmos-is-batch-request": "True",
-    "x-ms-cosmos-batch-atomic": "False",
-    "x-ms-cosmos-batch-continue-on-error": "True",
-}
+from local_cosmos_tests.accounts import LocalAccount
+from local_cosmos_tests.raw import BULK, KEY, RawClient
 
 
 @pytest.fixture(autouse=True, params=[False, True], ids=["by scan", "by index"])
@@ -64,11 +53,6 @@ async def emails(container: ContainerProxy) -> dict[str, Any]:
     return {row["id"]: row.get("email") async for row in rows}
 
 
-async def patch(container: ContainerProxy, etag: str) -> Any:
-    operations = [{"op": "set", "path": "/email", "value": "a@x"}]
-    return await container.patch_item("b", "p", operations)
-
-
 async def replace_guarded(container: ContainerProxy, etag: str) -> Any:
     return await container.replace_item(
         "b", person("b", "a@x"), etag=etag, match_condition=MatchConditions.IfNotModified
@@ -81,7 +65,7 @@ WRITES: dict[str, Callable[[ContainerProxy, str], Awaitable[Any]]] = {
     "upsert that replaces": lambda container, _: container.upsert_item(person("b", "a@x")),
     "replace": lambda container, _: container.replace_item("b", person("b", "a@x")),
     "replace with the current etag": replace_guarded,
-    "patch": patch,
+    "patch": lambda container, _: container.patch_item("b", "p", [{"op": "set", "path": "/email", "value": "a@x"}]),
 }
 
 
@@ -180,8 +164,7 @@ async def test_a_bulk_request_is_refused_what_is_taken_and_nothing_else(people: 
         {"operationType": "Create", "partitionKey": '["p"]', "resourceBody": person("d", "d@x")},
         {"operationType": "Upsert", "partitionKey": '["p"]', "resourceBody": person("e", "d@x")},
     ]
-    headers = {**BATCH, "x-ms-documentdb-partitionkeyrangeid": "0"}
-    reply = raw.send("POST", f"{people.container_link}/docs", operations, headers=headers)
+    reply = raw.send("POST", f"{people.container_link}/docs", operations, headers=BULK)
     assert [entry["statusCode"] for entry in reply.body] == [409, 201, 409]
 
 
@@ -259,10 +242,6 @@ async def test_values_of_which_nobody_says_what_they_equal_are_refused_with_400(
 def test_keys_outlive_the_process(tmp_path: Any) -> None:
     for expected in (201, 409):
         keeper = SqliteKeeper(tmp_path)
-        account = Account(AccountSettings(), Clock(lambda: 1000.0), History(kept=False), keeper)
-        definition = json.dumps({"id": "c", "partitionKey": KEY, "uniqueKeyPolicy": policy(["/n"])}).encode()
-        account.execute(Request("create_database", body=b'{"id":"d"}'))
-        account.execute(Request("create_container", "d", body=definition))
-        item = b'{"id":"%d","pk":"p","n":1}' % expected
-        assert account.execute(Request("create", "d", "c", body=item, partition_key='["p"]')).status == expected
+        account = LocalAccount(keeper=keeper, uniqueKeyPolicy=policy(["/n"]))
+        assert account.ask("create", {"id": str(expected), "pk": "p", "n": 1}, "p").status == expected
         keeper.close()

@@ -34,12 +34,7 @@ _Act = Callable[[_Asked, dict[str, Any]], dict[str, Any] | None]
 
 
 class Administration:
-    """Answers administrators, one after the other with the clients.
-
-    Args:
-        server: what is administered.
-        clock: its time.
-    """
+    """Answers administrators, one after the other with the clients."""
 
     def __init__(self, server: AmqpServer, clock: Clock) -> None:
         self._server = server

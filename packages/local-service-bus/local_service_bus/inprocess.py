@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from asyncio import AbstractEventLoop
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -15,10 +17,23 @@ from local_service_bus.broker.queue import Counts
 from local_service_bus.broker.refusals import DETACH_FORCED
 from local_service_bus.clock import Clock
 from local_service_bus.faults import FaultRule
-from local_service_bus.in_loop import in_loop
 from local_service_bus.topology import Topology
 
 Result = TypeVar("Result")
+
+
+def in_loop(loop: AbstractEventLoop, action: Callable[[], Result]) -> Result:
+    """Run a step in the thread of a loop and wait for it. What it raises comes out here."""
+    done: Future[Result] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(action())
+        except Exception as error:  # It belongs to the caller.
+            done.set_exception(error)
+
+    loop.call_soon_threadsafe(run)
+    return done.result()
 
 
 class RunningEndpoint:

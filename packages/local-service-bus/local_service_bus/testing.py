@@ -32,7 +32,6 @@ def endpoint(topology: Topology, **given: Any) -> Iterator[RunningEndpoint]:
     """An endpoint with these queues and topics, and a client without pauses.
 
     Args:
-        topology: What there is.
         given: Further arguments of `running_endpoint`.
     """
     require_endpoint()

@@ -110,7 +110,6 @@ def path_through(
     """The moves that lead through these states.
 
     Args:
-        model: of the states.
         states: each but the first a successor of the one before.
         violation: the property that falls with the last move, where several moves lead to the same state.
     """

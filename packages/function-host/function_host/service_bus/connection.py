@@ -22,10 +22,8 @@ class ServiceBusConnection:
     """A namespace.
 
     Attributes:
-        name: the setting's name, for messages to people.
         connection_string: set for connections by key; with `UseDevelopmentEmulator=true` it is a local endpoint.
         namespace: host name, set for connections by identity.
-        client_id: the user-assigned identity, if one is meant.
     """
 
     name: str

@@ -32,38 +32,18 @@ _PAUSE_SECONDS: Final = 1.0
 
 
 class ServiceBusListener:
-    """Serves one function.
+    """Serves one function: with receivers from a source, as host.json's section on Service Bus says."""
 
-    Args:
-        name: the function's name, for the log.
-        source: where receivers come from.
-        processor: what is done with messages.
-        options: host.json's section on Service Bus.
-        sessions: whether the entity has sessions.
-        many: whether the function takes batches.
-        wait: how to wait.
-    """
-
-    def __init__(
-        self,
-        *,
-        name: str,
-        source: Source,
-        processor: ServiceBusProcessor,
-        options: ServiceBusOptions,
-        sessions: bool,
-        many: bool,
-        wait: Wait,
-    ) -> None:
-        self._name = name
+    def __init__(self, source: Source, processor: ServiceBusProcessor, options: ServiceBusOptions, wait: Wait) -> None:
         self._source = source
         self._processor = processor
-        self._sessions = sessions
         self._idle_seconds = options.session_idle_timeout.total_seconds()
-        self._count = options.max_message_batch_size if many else 1
-        # Batches are taken one after the other, with sessions too.
-        self._most = 1 if many else options.max_concurrent_sessions if sessions else options.calls()
         self._wait = wait
+        if processor.many:  # Batches are taken one after the other, with sessions too.
+            self._count, self._most = options.max_message_batch_size, 1
+        else:
+            self._count = 1
+            self._most = options.max_concurrent_sessions if processor.sessions else options.calls()
         self._running = self._busy = 0
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -84,13 +64,13 @@ class ServiceBusListener:
                 if receiver is not None:
                     await self._drain(loops, receiver, stop)
             except BrokerError as error:  # noqa: PERF203 - the loop goes on whatever the broker does
-                logger.warning("%s: receiving failed: %s", self._name, error)
+                logger.warning("%s: receiving failed: %s", self._processor.name, error)
                 await self._wait(stop, _PAUSE_SECONDS)
         self._running -= 1
 
     async def _drain(self, loops: asyncio.TaskGroup, receiver: Receiver, stop: asyncio.Event) -> None:
         try:
-            if self._sessions:
+            if self._processor.sessions:
                 with self._at_work(loops, stop):
                     async with self._processor.holding(receiver):
                         await self._process_session(receiver, stop)

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from math import inf
 from typing import Final
@@ -31,44 +32,27 @@ _RENEWAL_BUFFER: Final = 10.0
 _SHORTEST_PAUSE: Final = 0.2
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceBusProcessor:
     """Processes the messages of one function.
 
-    Args:
-        name: the function's name, for the log.
-        call: the function.
-        many: whether it takes batches.
+    Attributes:
         sessions: whether the entity has sessions, which are locked as a whole.
         auto_complete: whether success completes; nothing else can here, so that otherwise messages come again.
         renewal: seconds for which the lock of a message is renewed. That of a session is renewed as long as it is served, where
             the real client stops so long after its last message; those of batches never are.
-        clock: what time it is.
-        wait: how to wait.
         checkpoint: told of each point a message passes.
     """
 
-    def __init__(
-        self,
-        *,
-        name: str,
-        call: Call,
-        many: bool,
-        sessions: bool,
-        auto_complete: bool,
-        renewal: float,
-        clock: Clock,
-        wait: Wait,
-        checkpoint: Checkpoint,
-    ) -> None:
-        self._name = name
-        self._call = call
-        self._many = many
-        self._sessions = sessions
-        self._auto_complete = auto_complete
-        self._renewal = renewal
-        self._clock = clock
-        self._wait = wait
-        self._checkpoint = checkpoint
+    name: str
+    call: Call
+    many: bool
+    sessions: bool
+    auto_complete: bool
+    renewal: float
+    clock: Clock
+    wait: Wait
+    checkpoint: Checkpoint
 
     async def process(self, receiver: Receiver, deliveries: Sequence[Delivery]) -> bool:
         """Bring messages to their end.
@@ -77,12 +61,12 @@ class ServiceBusProcessor:
             Whether all was settled as it should be; otherwise another receiver is needed.
         """
         for _ in deliveries:
-            self._checkpoint(Point.RECEIVED)
+            self.checkpoint(Point.RECEIVED)
         succeeded = await self._call_renewing(receiver, deliveries)
         if succeeded:
             for _ in deliveries:
-                self._checkpoint(Point.HANDLED)
-            if not self._auto_complete:
+                self.checkpoint(Point.HANDLED)
+            if not self.auto_complete:
                 return True
         settle = self._complete if succeeded else self._abandon
         # One after the other, where the real host does it side by side: Python's receivers are not for several at once. Here it
@@ -90,26 +74,26 @@ class ServiceBusProcessor:
         return all([await settle(receiver, delivery) for delivery in deliveries])
 
     async def _call_renewing(self, receiver: Receiver, deliveries: Sequence[Delivery]) -> bool:
-        if self._sessions or self._many:
+        if self.sessions or self.many:
             return await self._call_logging(deliveries)
-        async with self._renewing(receiver, deliveries[0], self._renewal):
+        async with self._renewing(receiver, deliveries[0], self.renewal):
             return await self._call_logging(deliveries)
 
     async def _call_logging(self, deliveries: Sequence[Delivery]) -> bool:
         ids = ", ".join(delivery.id for delivery in deliveries)
-        logger.debug("%s: messages %s", self._name, ids)
+        logger.debug("%s: messages %s", self.name, ids)
         try:
-            await self._call(deliveries)
+            await self.call(deliveries)
         except Exception:
             # Whatever a function raises counts as its failure; nothing of it may end the listener.
-            logger.exception("%s: failed for messages %s", self._name, ids)
+            logger.exception("%s: failed for messages %s", self.name, ids)
             return False
         return True
 
     @asynccontextmanager
     async def holding(self, receiver: Receiver) -> AsyncIterator[None]:
         """Keep a session's lock as long as the context is open, while nothing comes, too; that of batches is not kept."""
-        if self._many or not self._renewal:
+        if self.many or not self.renewal:
             yield
             return
         async with self._renewing(receiver, None, inf):
@@ -130,26 +114,26 @@ class ServiceBusProcessor:
         self, done: asyncio.Event, receiver: Receiver, delivery: Delivery | None, left: float
     ) -> None:
         what, until = "its session" if delivery is None else f"message {delivery.id}", receiver.locked_until(delivery)
-        while (locked := (until - self._clock()).total_seconds()) > 0:
+        while (locked := (until - self.clock()).total_seconds()) > 0:
             pause = max(locked - min(locked / 2, _RENEWAL_BUFFER), _SHORTEST_PAUSE)
-            if pause > left or await self._wait(done, pause):
+            if pause > left or await self.wait(done, pause):
                 return
             left -= pause
             try:
                 until = await receiver.renew(delivery)
             except LockLostError:
-                logger.warning("%s: the lock of %s was lost", self._name, what)
+                logger.warning("%s: the lock of %s was lost", self.name, what)
                 return
             except BrokerError as error:
-                logger.warning("%s: the lock of %s was not renewed: %s", self._name, what, error)
+                logger.warning("%s: the lock of %s was not renewed: %s", self.name, what, error)
 
     async def _complete(self, receiver: Receiver, delivery: Delivery) -> bool:
         try:
             await receiver.complete(delivery)
         except BrokerError as error:
-            logger.warning("%s: message %s was processed, but not completed: %s", self._name, delivery.id, error)
+            logger.warning("%s: message %s was processed, but not completed: %s", self.name, delivery.id, error)
             # The real client gives back what it could not complete, unless the lock is lost; a batch it leaves locked.
-            if not self._many and not isinstance(error, LockLostError):
+            if not self.many and not isinstance(error, LockLostError):
                 await self._abandon(receiver, delivery)
             return False
         return True
@@ -158,6 +142,6 @@ class ServiceBusProcessor:
         try:
             await receiver.abandon(delivery)
         except BrokerError as error:
-            logger.warning("%s: message %s was not given back: %s", self._name, delivery.id, error)
+            logger.warning("%s: message %s was not given back: %s", self.name, delivery.id, error)
             return False
         return True

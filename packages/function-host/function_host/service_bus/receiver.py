@@ -45,7 +45,6 @@ class Entity:
     Attributes:
         name: of a queue or topic; a dead-letter queue is `<queue>/$DeadLetterQueue`.
         subscription: of the topic; its dead-letter queue is `<subscription>/$DeadLetterQueue`.
-        sessions: whether it has sessions.
     """
 
     name: str
@@ -58,7 +57,6 @@ class Delivery:
     """A locked message.
 
     Attributes:
-        body: as it came.
         metadata: what the real host tells a function about it, under the host's names; None for what it does not have.
         token: what the receiver settles it by.
     """
@@ -111,7 +109,6 @@ class ServiceBusSource:
         self._prefetch = prefetch
 
     async def open(self, seconds: float) -> Receiver | None:
-        """See `Source`."""
         receiver = self._receiver(seconds)
         try:
             with _translated():
@@ -143,23 +140,19 @@ class ServiceBusEntity:
         self._receiver = receiver
 
     async def receive(self, count: int, seconds: float) -> list[Delivery]:
-        """See `Receiver`."""
         with _translated():
             messages = await self._receiver.receive_messages(max_message_count=count, max_wait_time=seconds)
             return [_delivery(message) for message in messages]
 
     async def complete(self, delivery: Delivery) -> None:
-        """See `Receiver`."""
         with _translated():
             await self._receiver.complete_message(delivery.token)
 
     async def abandon(self, delivery: Delivery) -> None:
-        """See `Receiver`."""
         with _translated():
             await self._receiver.abandon_message(delivery.token)
 
     async def renew(self, delivery: Delivery | None) -> datetime:
-        """See `Receiver`."""
         with _translated():
             if delivery is None:
                 return await self._receiver.session.renew_lock()
@@ -167,7 +160,6 @@ class ServiceBusEntity:
         return until
 
     def locked_until(self, delivery: Delivery | None) -> datetime:
-        """See `Receiver`."""
         locked = self._receiver.session if delivery is None else delivery.token
         until: datetime | None = locked.locked_until_utc
         if until is None:
@@ -175,7 +167,6 @@ class ServiceBusEntity:
         return until
 
     async def close(self) -> None:
-        """See `Receiver`."""
         with _translated():
             await self._receiver.close()
 

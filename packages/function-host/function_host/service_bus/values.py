@@ -23,7 +23,6 @@ def value_of(delivery: Delivery, *, binary: bool) -> ServiceBusMessage:
     """The value for a function that takes one message.
 
     Args:
-        delivery: the message.
         binary: whether its binding says `data_type=BINARY`; otherwise bodies travel as texts.
 
     Raises:

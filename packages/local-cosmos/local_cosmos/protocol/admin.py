@@ -40,11 +40,7 @@ class AdminError(ValueError):
 
 
 class AdminEndpoints:
-    """Answers admin requests.
-
-    Args:
-        emulator: What is administered.
-    """
+    """Answers admin requests."""
 
     def __init__(self, emulator: Emulator) -> None:
         self._emulator = emulator
@@ -68,9 +64,7 @@ class AdminEndpoints:
         """Answer a request.
 
         Args:
-            verb: The HTTP method.
             path: Segments after `_admin`.
-            query: Parameters of the URL.
             body: JSON, or empty.
 
         Raises:

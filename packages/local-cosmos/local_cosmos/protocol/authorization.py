@@ -46,10 +46,7 @@ class Authorization:
         """Accept a request.
 
         Args:
-            verb: The HTTP method.
             path: The path's segments, percent-decoded.
-            date: The `x-ms-date` header.
-            authorization: The `Authorization` header.
 
         Raises:
             RefusedError: 401; neither signed with this key nor a token that is accepted. 403; a token gives no such right.

@@ -71,10 +71,8 @@ def parse_request(
     """The request of a client.
 
     Args:
-        verb: The HTTP method.
         path: The path's segments, percent-decoded.
         headers: Looked up without regard to case.
-        body: As received.
         base_url: Scheme, host and port that the client used, with a final slash.
 
     Raises:

@@ -6,21 +6,71 @@ import asyncio
 import os
 import socket
 import ssl
-from collections.abc import Collection
+import time
+from collections.abc import Callable, Collection
+from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from typing import Final
 
-from aiohttp import web
+from aiohttp import StreamReader, web
+from aiohttp.web import RequestPayloadError
 
 from local_cosmos import front_page
 from local_cosmos.protocol.admin import AdminEndpoints, AdminError
-from local_cosmos.protocol.admission import read_body, require_recent
 from local_cosmos.protocol.authorization import Authorization
 from local_cosmos.protocol.parsing import parse_request, segments
 from local_cosmos.protocol.wire import response, send
 from local_cosmos.semantics.emulator import Emulator, Outcome
-from local_cosmos.semantics.errors import RefusedError
-from local_cosmos.semantics.replies import refused
-from local_cosmos.semantics.requests import ITEM_OPERATIONS, Request
+from local_cosmos.semantics.errors import RefusedError, bad_request, too_large
+from local_cosmos.semantics.requests import ITEM_OPERATIONS, Request, refused
+
+LARGEST_BODY: Final = 8 * 1024 * 1024
+"""Bytes that are read at all; from 2 MB on the service refuses a request anyway, and says so per operation."""
+
+LONGEST_SKEW_SECONDS: Final = 15 * 60
+"""Documented: the date of a signature may differ from the server's time by so much."""
+
+
+async def read_body(content: StreamReader) -> bytes:
+    """The whole body of a request.
+
+    Raises:
+        RefusedError: 400 or 413; it is not sent as it was announced, or too large.
+    """
+    pieces: list[bytes] = []
+    size = 0
+    try:
+        async for piece in content.iter_any():
+            pieces.append(piece)
+            size += len(piece)
+            if size > LARGEST_BODY:
+                raise too_large()
+    except RequestPayloadError as error:
+        raise bad_request("The body is not sent as its headers announce it.") from error
+    return b"".join(pieces)
+
+
+def require_recent(date: str, now: Callable[[], float] = time.time) -> None:
+    """Accept the date that a request is signed with, by the machine's time: clients do not know of a clock that tests move.
+
+    Raises:
+        RefusedError: 401 or 403; not a date, or too far from now.
+    """
+    try:
+        signed = _seconds(date)
+    except (ValueError, OverflowError) as error:
+        raise RefusedError(401, f"The request needs an HTTP date in x-ms-date or Date; it is {date!r}.") from error
+    if abs(signed - now()) > LONGEST_SKEW_SECONDS:
+        raise RefusedError(
+            403, f"The authorization token is not valid at the current time: it is signed at {date}. Check the clock."
+        )
+
+
+@lru_cache(maxsize=256)
+def _seconds(date: str) -> float:
+    """Seconds since 1970; many requests bear the same date, which has whole seconds."""
+    return parsedate_to_datetime(date).timestamp()
+
 
 LOOPBACK: Final = "127.0.0.1"
 _SHUTDOWN_SECONDS: Final = 1.0
@@ -37,7 +87,6 @@ class CosmosServer:
     """Serves an emulator over http, or over https.
 
     Args:
-        emulator: What answers.
         key: The account's master key, in base64.
         admin: True to serve the admin endpoints, too.
         tls: With this context over https; None for plain http.

@@ -21,8 +21,6 @@ def response(reply: Reply, now: float, location: str | None = None) -> web.Respo
     """A reply as HTTP, with the headers that the SDKs look at.
 
     Args:
-        reply: What was answered.
-        now: The account's time, in seconds since 1970.
         location: What was asked for, as the client addressed it.
     """
     headers = {
@@ -66,9 +64,6 @@ async def send(
     """Carry out an outcome on the connection.
 
     Args:
-        request: What is being answered.
-        outcome: The reply and the manner.
-        now: The account's time, in seconds since 1970.
         released: Waits until a hanging request may go.
     """
     location = f"{request.scheme}://{request.host}{request.raw_path}"

@@ -6,7 +6,7 @@ Only demands that hold for every row count, so what an index finds is never too 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from local_cosmos.query.comparing import is_primitive
@@ -27,12 +27,7 @@ Demands = dict[PropertyPath, list[Range]]
 
 
 def demands(query: Query, parameters: Mapping[str, Any]) -> Demands:
-    """What WHERE demands of the items' properties.
-
-    Args:
-        query: The parsed query.
-        parameters: Values by name, the name with its `@`.
-    """
+    """What WHERE demands of the items' properties."""
     found: Demands = {}
     if [source.alias for source in query.sources].count(query.item or "") == 1:
         for path, ranges in _all(query.where, parameters):
@@ -85,3 +80,36 @@ def _both(some: list[Range], others: list[Range]) -> list[Range]:
         if item.rank == other.rank
     )
     return [item for item in common if item.low <= item.high]
+
+
+def partition_key_of(query: Query, parameters: Mapping[str, Any], paths: Sequence[tuple[str, ...]]) -> list[Any] | None:
+    """The values of the partition key that WHERE names; None where it does not name all of them.
+
+    Args:
+        paths: Of the container's partition key.
+    """
+    demanded = {path.steps: value for path, value in _equalities(query.where) if path.alias == query.item}
+    values = [_value(demanded.get(path), parameters) for path in paths]
+    return None if UNDEFINED in values else values
+
+
+def _value(demanded: Constant | Parameter | None, parameters: Mapping[str, Any]) -> Any:
+    """What a path has to be equal to; undefined, to which nothing is equal, where that is not said."""
+    match demanded:
+        case Constant(value):
+            return value
+        case Parameter(name):
+            return parameters.get(name, UNDEFINED)
+    return UNDEFINED
+
+
+def _equalities(where: Expression | None) -> Iterator[tuple[Path, Constant | Parameter]]:
+    """The equalities that hold for every row."""
+    match where:
+        case And(parts):
+            for part in parts:
+                yield from _equalities(part)
+        case Compare("=", Path() as path, Constant() | Parameter() as value):
+            yield path, value
+        case Compare("=", Constant() | Parameter() as value, Path() as path):
+            yield path, value

@@ -8,18 +8,138 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from operator import itemgetter
+from typing import Any, Final, NamedTuple
 
-from local_cosmos.query import grouping
-from local_cosmos.query.aggregates import is_grouped, selected
-from local_cosmos.query.comparing import distinct, sort_key
+from local_cosmos.query.aggregates import AGGREGATES, is_aggregate, is_grouped, selected
+from local_cosmos.query.comparing import distinct, identity, sort_key
 from local_cosmos.query.continuations import AfterRow, AtResult
 from local_cosmos.query.errors import UnsupportedQueryError
-from local_cosmos.query.expressions import Given
-from local_cosmos.query.ordering import Ordering
-from local_cosmos.query.sources import Row, Sources, StoredItem
-from local_cosmos.query.tree import Constant, Everything, Expression, Parameter, Path, Query
+from local_cosmos.query.expressions import Compiler, Given
+from local_cosmos.query.printing import expression_text
+from local_cosmos.query.sources import Place, Row, Sources, StoredItem
+from local_cosmos.query.tree import (
+    Call,
+    Constant,
+    Everything,
+    Expression,
+    Order,
+    Parameter,
+    Path,
+    Query,
+    Subquery,
+    with_parts,
+)
 from local_cosmos.values import UNDEFINED, JsonObject, parse, serialise
+
+
+class Ordering:
+    """The order of a query's rows: that of ORDER BY on one or several paths; without parts that of the store.
+
+    Items whose values are the same are in the order of their creation, backwards when the first path is descending: the Java
+    SDK relies on it when it goes on after a page. The rows that JOIN makes of one item keep their order in both cases.
+
+    Args:
+        parts: The most important first.
+    """
+
+    def __init__(self, parts: Sequence[Order], compiler: Compiler) -> None:
+        self._values = [compiler.evaluator(part.expression) for part in parts]
+        self._descending = [part.descending for part in parts]
+
+    def values(self, row: Row) -> list[Any]:
+        """What a row is sorted by."""
+        return [value(row.content) for value in self._values]
+
+    def sorted(self, rows: Iterable[Row]) -> Iterable[Row]:
+        """The rows in order."""
+        if not self._values:
+            return rows
+        entries = [([sort_key(of(row.content)) for of in self._values], row.item.ordinal, row) for row in rows]
+        entries.sort(key=itemgetter(0, 1), reverse=self._descending[0])  # Stable: the rows of one item stay in order.
+        if len(set(self._descending)) > 1:
+            for part in reversed(range(len(self._values))):  # Sorting is stable: the most important part comes last.
+                entries.sort(key=lambda entry: entry[0][part], reverse=self._descending[part])
+        return [row for *_, row in entries]
+
+    def is_after(self, row: Row, values: Sequence[Any], place: Place) -> bool:
+        """Whether a row comes after one with these values at this place."""
+        if not self._values:
+            return row.place > place
+        for own, other, descending in zip(self.values(row), values, self._descending, strict=True):
+            one, another = sort_key(own), sort_key(other)
+            if one != another:
+                return (one < another) is descending
+        _, ordinal, number = place
+        if row.item.ordinal != ordinal:
+            return (row.item.ordinal < ordinal) is self._descending[0]
+        return row.number > number
+
+
+_AGGREGATES: Final = "aggregates"
+_KEYS: Final = "keys"
+_NAMES: Final = {_AGGREGATES: (_AGGREGATES,), _KEYS: (_KEYS,)}
+"""What the SELECT list reads of a group: its aggregates, and its values of what GROUP BY names."""
+
+
+class _Group(NamedTuple):
+    """The values of what GROUP BY names, and the defined values of each aggregate's argument; no row is kept."""
+
+    keys: Sequence[Any]
+    values: Sequence[list[Any]]
+
+
+def group_results(query: Query, compiler: Compiler, contents: Iterable[Any]) -> list[Any]:
+    """The results of a grouped query, the groups in the order of their first rows.
+
+    Without GROUP BY all rows, even if there are none, are one group.
+
+    Raises:
+        UnsupportedQueryError: The SELECT list has something else than aggregates and what GROUP BY names.
+    """
+    if query.order and query.groups:
+        raise UnsupportedQueryError("ORDER BY with GROUP BY is not supported.")
+    if isinstance(query.selection, Everything):
+        raise UnsupportedQueryError("SELECT * with GROUP BY is not supported.")
+    aggregates: list[Call] = []
+    groups_by = [expression_text(expression) for expression in query.groups]
+    result_of = compiler.naming(_NAMES).evaluator(_of_group(selected(query.selection), groups_by, aggregates))
+    values_of = [compiler.evaluator(aggregate.arguments[0]) for aggregate in aggregates]
+    keys_of = [compiler.evaluator(expression) for expression in query.groups]
+    groups: dict[tuple[bytes | None, ...], _Group] = {} if keys_of else {(): _Group((), [[] for _ in aggregates])}
+    for content in contents:
+        keys = [of(content) for of in keys_of]
+        name = tuple(None if key is UNDEFINED else identity(key) for key in keys)
+        if name not in groups:
+            groups[name] = _Group(keys, [[] for _ in aggregates])
+        for value_of, values in zip(values_of, groups[name].values, strict=True):
+            if (value := value_of(content)) is not UNDEFINED:
+                values.append(value)
+    found = (result_of(_content(group, aggregates)) for group in groups.values())
+    return [result for result in found if result is not UNDEFINED]
+
+
+def _of_group(expression: Expression, groups: Sequence[str], aggregates: list[Call]) -> Expression:
+    """A part of the SELECT list that reads a group instead of a row; its aggregates are added to the list.
+
+    What GROUP BY names is known by its text: to Python the trees of `1` and `true` are equal.
+    """
+    if isinstance(expression, Call) and is_aggregate(expression):
+        if len(expression.arguments) != 1:
+            raise UnsupportedQueryError(f"The aggregate {expression.name} takes one argument.")
+        aggregates.append(expression)
+        return Path(_AGGREGATES, (len(aggregates) - 1,))
+    if (text := expression_text(expression)) in groups:
+        return Path(_KEYS, (groups.index(text),))
+    if isinstance(expression, Path | Subquery):
+        raise UnsupportedQueryError("Apart from aggregates, a SELECT list may only have what GROUP BY names.")
+    return with_parts(expression, lambda part: _of_group(part, groups, aggregates))
+
+
+def _content(group: _Group, aggregates: Sequence[Call]) -> Mapping[str, list[Any]]:
+    results = [AGGREGATES[call.name](values) for call, values in zip(aggregates, group.values, strict=True)]
+    return {_AGGREGATES: results, _KEYS: list(group.keys)}
+
 
 LARGEST_PAGE: Final = 4 * 1024 * 1024 - 64 * 1024
 """Bytes in a page, of the documented 4 MB; the rest is for the envelope."""
@@ -71,9 +191,6 @@ def run(
     """One page of a query's results.
 
     Args:
-        query: The parsed query.
-        inputs: What comes with it.
-        items: Candidates.
         page_size: Most results in the page.
         begin: Where the page begins; None for the first.
         are_sorted: Whether the items are as ORDER BY wants them; else they are in the order of the store.
@@ -135,7 +252,7 @@ class _Execution:
         rows = self._sources.rows(items)
         if is_grouped(self._query):
             contents = (row.content for row in rows)
-            found = [serialise(result) for result in grouping.results(self._query, self._compiler, contents)]
+            found = [serialise(result) for result in group_results(self._query, self._compiler, contents)]
         else:
             projected = map(self._projection(), self._ordering.sorted(rows))
             found = [result for result in projected if result is not None]
@@ -174,7 +291,7 @@ def _subquery(query: Query, outer: Sequence[str], inputs: Given) -> Callable[[Ma
     if is_grouped(query):
 
         def results(contents: list[Any]) -> list[Any]:
-            return grouping.results(query, sources.compiler, contents)
+            return group_results(query, sources.compiler, contents)
 
     else:
         keys = [(sources.compiler.evaluator(part.expression), part.descending) for part in reversed(query.order)]

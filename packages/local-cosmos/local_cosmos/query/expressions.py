@@ -12,33 +12,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+from local_cosmos.query import tree
 from local_cosmos.query.aggregates import has_one_result
 from local_cosmos.query.calculating import calculate
 from local_cosmos.query.comparing import compare, equal
 from local_cosmos.query.errors import UnsupportedQueryError
 from local_cosmos.query.functions import FUNCTIONS, OF_THE_CLOCK
-from local_cosmos.query.tree import (
-    And,
-    Arithmetic,
-    Array,
-    Call,
-    Choice,
-    Coalesce,
-    Compare,
-    Constant,
-    Expression,
-    In,
-    Like,
-    Member,
-    Not,
-    Object,
-    Or,
-    Parameter,
-    Path,
-    Query,
-    Steps,
-    Subquery,
-)
 from local_cosmos.values import UNDEFINED, JsonObject
 
 Evaluator: TypeAlias = Callable[[Any], Any]
@@ -61,7 +40,7 @@ class Given:
 
     parameters: Mapping[str, Any]
     now: float
-    answer: Callable[[Query, Sequence[str], Given], Callable[[Mapping[str, Any]], list[Any]]]
+    answer: Callable[[tree.Query, Sequence[str], Given], Callable[[Mapping[str, Any]], list[Any]]]
     completing: Callable[[JsonObject], JsonObject] | None = None
 
 
@@ -70,7 +49,6 @@ class Compiler:
 
     Args:
         names: What expressions may name.
-        given: What comes with the query.
 
     Attributes:
         reads: Whether any evaluator made so far looks at what it is given; `COUNT(1)` does not.
@@ -81,49 +59,49 @@ class Compiler:
         self._names = names
         self._given = given
 
-    def evaluator(self, expression: Expression) -> Evaluator:  # noqa: C901, PLR0911, PLR0912  # One case per kind of expression.
+    def evaluator(self, expression: tree.Expression) -> Evaluator:  # noqa: C901, PLR0911, PLR0912  # One case per kind of expression.
         """A function from a document to the expression's value, `UNDEFINED` included."""
         match expression:
-            case Constant(value):
+            case tree.Constant(value):
                 return lambda _: value
-            case Parameter(name):
+            case tree.Parameter(name):
                 parameter = self.parameter(name)
                 return lambda _: parameter
-            case Path(alias, steps):
+            case tree.Path(alias, steps):
                 return self._path(alias, steps)
-            case Member(value, steps):
+            case tree.Member(value, steps):
                 return _following(self.evaluator(value), self._steps(steps))
-            case Compare(operator, left, right):
+            case tree.Compare(operator, left, right):
                 one, other = self.evaluator(left), self.evaluator(right)
                 return lambda document: compare(operator, one(document), other(document))
-            case In(needle, hay):
+            case tree.In(needle, hay):
                 return _in(self.evaluator(needle), self._all(hay))
-            case Like(text, pattern, escape):
+            case tree.Like(text, pattern, escape):
                 one, other = self.evaluator(text), self.evaluator(pattern)
                 return lambda document: _like(one(document), other(document), escape)
-            case And(parts):
+            case tree.And(parts):
                 return _decided_by(False, self._all(parts))
-            case Or(parts):
+            case tree.Or(parts):
                 return _decided_by(True, self._all(parts))
-            case Not(part):
+            case tree.Not(part):
                 return _not(self.evaluator(part))
-            case Array(elements):
+            case tree.Array(elements):
                 values = self._all(elements)
                 return lambda document: [v for value in values if (v := value(document)) is not UNDEFINED]
-            case Object(properties):
+            case tree.Object(properties):
                 return self._object(properties)
-            case Arithmetic(operator, left, right):
+            case tree.Arithmetic(operator, left, right):
                 one, other = self.evaluator(left), self.evaluator(right)
                 return lambda document: calculate(operator, one(document), other(document))
-            case Choice(condition, then, otherwise):
+            case tree.Choice(condition, then, otherwise):
                 decide, one, other = self.evaluator(condition), self.evaluator(then), self.evaluator(otherwise)
                 return lambda document: one(document) if decide(document) is True else other(document)
-            case Coalesce(first, otherwise):
+            case tree.Coalesce(first, otherwise):
                 one, other = self.evaluator(first), self.evaluator(otherwise)
                 return lambda document: v if (v := one(document)) is not UNDEFINED else other(document)
-            case Call():
+            case tree.Call():
                 return self._call(expression)
-            case Subquery():
+            case tree.Subquery():
                 return self._subquery(expression)
 
     def naming(self, names: Names) -> Compiler:
@@ -136,24 +114,24 @@ class Compiler:
             raise UnsupportedQueryError(f"The query uses {name}, but no such parameter is given.")
         return self._given.parameters[name]
 
-    def _all(self, expressions: Sequence[Expression]) -> list[Evaluator]:
+    def _all(self, expressions: Sequence[tree.Expression]) -> list[Evaluator]:
         return [self.evaluator(expression) for expression in expressions]
 
-    def _object(self, properties: Sequence[tuple[str, Expression]]) -> Evaluator:
+    def _object(self, properties: Sequence[tuple[str, tree.Expression]]) -> Evaluator:
         values = [(name, self.evaluator(expression)) for name, expression in properties]
         return lambda document: {name: v for name, value in values if (v := value(document)) is not UNDEFINED}
 
-    def _path(self, alias: str, steps: Steps) -> Evaluator:
+    def _path(self, alias: str, steps: tree.Steps) -> Evaluator:
         if alias not in self._names:
             known = ", ".join(map(repr, self._names))
             raise UnsupportedQueryError(f"Identifier {alias!r} could not be resolved; known here: {known}.")
         self.reads = True
         return _following(lambda document: document, (*self._names[alias], *self._steps(steps)))
 
-    def _steps(self, steps: Steps) -> tuple[Any, ...]:
-        return tuple(self.parameter(step.name) if isinstance(step, Parameter) else step for step in steps)
+    def _steps(self, steps: tree.Steps) -> tuple[Any, ...]:
+        return tuple(self.parameter(step.name) if isinstance(step, tree.Parameter) else step for step in steps)
 
-    def _subquery(self, subquery: Subquery) -> Evaluator:
+    def _subquery(self, subquery: tree.Subquery) -> Evaluator:
         if not subquery.kind and not has_one_result(subquery.query):
             raise UnsupportedQueryError(
                 "The cardinality of a scalar subquery result set cannot be greater than one: use ARRAY or EXISTS."
@@ -172,7 +150,7 @@ class Compiler:
 
         return answer
 
-    def _call(self, call: Call) -> Evaluator:
+    def _call(self, call: tree.Call) -> Evaluator:
         of_the_clock = OF_THE_CLOCK.get(call.name)
         function = of_the_clock(self._given.now) if of_the_clock else FUNCTIONS.get(call.name)
         if function is None:

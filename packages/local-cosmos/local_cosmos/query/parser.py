@@ -8,40 +8,14 @@ import re
 from dataclasses import replace
 from functools import lru_cache
 from itertools import count
-from pathlib import Path as FilePath
+from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
 from lark import Lark, Token, Transformer
 from lark.exceptions import UnexpectedInput, VisitError
 
+from local_cosmos.query import tree
 from local_cosmos.query.errors import UnsupportedQueryError
-from local_cosmos.query.tree import (
-    And,
-    Arithmetic,
-    Array,
-    Call,
-    Choice,
-    Coalesce,
-    Column,
-    Columns,
-    Compare,
-    Constant,
-    Everything,
-    Expression,
-    In,
-    Like,
-    Member,
-    Not,
-    Object,
-    Or,
-    Order,
-    Parameter,
-    Path,
-    Query,
-    Source,
-    Subquery,
-    Value,
-)
 from local_cosmos.values import UNDEFINED
 
 _SHOWN: Final = 20
@@ -49,7 +23,7 @@ _SHOWN: Final = 20
 
 
 @lru_cache(maxsize=1024)
-def parse_query(text: str) -> Query:
+def parse_query(text: str) -> tree.Query:
     """The tree of a `SELECT` query.
 
     Raises:
@@ -59,20 +33,20 @@ def parse_query(text: str) -> Query:
 
 
 @lru_cache(maxsize=1024)
-def parse_condition(text: str) -> Query:
+def parse_condition(text: str) -> tree.Query:
     """The tree of a patch condition, `FROM c WHERE ...`."""
     return _parse(text, "condition")
 
 
 @lru_cache(maxsize=1)
 def _grammar() -> Lark:
-    text = FilePath(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
     return Lark(text, parser="lalr", start=["query", "condition"], maybe_placeholders=False)
 
 
-def _parse(text: str, start: str) -> Query:
+def _parse(text: str, start: str) -> tree.Query:
     try:
-        return cast("Query", _TreeBuilder().transform(_grammar().parse(text, start=start)))
+        return cast("tree.Query", _TreeBuilder().transform(_grammar().parse(text, start=start)))
     except UnexpectedInput as error:
         raise UnsupportedQueryError(_explain(error, text)) from error
     except VisitError as error:
@@ -101,16 +75,16 @@ _Clause: TypeAlias = dict[str, Any]
 class _TreeBuilder(Transformer[Token, Any]):
     """One method per rule of the grammar; each gets its children already built."""
 
-    def query(self, clauses: list[_Clause]) -> Query:
+    def query(self, clauses: list[_Clause]) -> tree.Query:
         fields: _Clause = {"sources": ()} if not any("sources" in clause for clause in clauses) else {}
         for clause in clauses:
             if fields.keys() & clause.keys():
                 raise UnsupportedQueryError("TOP together with OFFSET LIMIT is not supported.")
             fields |= clause
-        return Query(**fields)
+        return tree.Query(**fields)
 
-    def condition(self, clauses: list[_Clause]) -> Query:
-        return self.query([{"selection": Everything()}, *clauses])
+    def condition(self, clauses: list[_Clause]) -> tree.Query:
+        return self.query([{"selection": tree.Everything()}, *clauses])
 
     def distinct(self, _: list[Any]) -> _Clause:
         return {"distinct": True}
@@ -122,140 +96,140 @@ class _TreeBuilder(Transformer[Token, Any]):
         return {"skip": parts[0], "limit": parts[1]}
 
     def everything(self, _: list[Any]) -> _Clause:
-        return {"selection": Everything()}
+        return {"selection": tree.Everything()}
 
     def value(self, parts: list[Any]) -> _Clause:
-        return {"selection": Value(parts[0])}
+        return {"selection": tree.Value(parts[0])}
 
-    def columns(self, columns: list[Column]) -> _Clause:
+    def columns(self, columns: list[tree.Column]) -> _Clause:
         numbers = count(1)
         named = [
             column
             if column.name
-            else Column(_default_name(column.expression) or f"${next(numbers)}", column.expression)
+            else tree.Column(_default_name(column.expression) or f"${next(numbers)}", column.expression)
             for column in columns
         ]
         if len({column.name for column in named}) != len(named):
             raise UnsupportedQueryError("Two columns of the SELECT list have the same name.")
-        return {"selection": Columns(tuple(named))}
+        return {"selection": tree.Columns(tuple(named))}
 
-    def column(self, parts: list[Any]) -> Column:
+    def column(self, parts: list[Any]) -> tree.Column:
         expression, *name = parts
-        return Column(str(name[0]) if name else "", expression)
+        return tree.Column(str(name[0]) if name else "", expression)
 
-    def from_(self, sources: list[Source]) -> _Clause:
+    def from_(self, sources: list[tree.Source]) -> _Clause:
         numbers = count(1)
         named = [source if source.alias else replace(source, alias=f"${next(numbers)}") for source in sources]
         if len({source.alias for source in named}) < len(named):
             raise UnsupportedQueryError("Two sources of the query have the same name.")
         return {"sources": tuple(named)}
 
-    def one(self, parts: list[Any]) -> Source:
+    def one(self, parts: list[Any]) -> tree.Source:
         collection, *name = parts
-        return Source(str(name[0]) if name else _default_name(collection) or "", collection)
+        return tree.Source(str(name[0]) if name else _default_name(collection) or "", collection)
 
-    def each(self, parts: list[Any]) -> Source:
+    def each(self, parts: list[Any]) -> tree.Source:
         name, collection = parts
-        return Source(str(name), collection, each=True)
+        return tree.Source(str(name), collection, each=True)
 
-    def subquery(self, parts: list[Query]) -> Query:
+    def subquery(self, parts: list[tree.Query]) -> tree.Query:
         return parts[0]
 
     def where(self, parts: list[Any]) -> _Clause:
         return {"where": parts[0]}
 
-    def groups(self, expressions: list[Expression]) -> _Clause:
+    def groups(self, expressions: list[tree.Expression]) -> _Clause:
         return {"groups": tuple(expressions)}
 
-    def order(self, parts: list[Order]) -> _Clause:
+    def order(self, parts: list[tree.Order]) -> _Clause:
         return {"order": tuple(parts)}
 
-    def order_part(self, parts: list[Any]) -> Order:
+    def order_part(self, parts: list[Any]) -> tree.Order:
         path, *direction = parts
-        if not isinstance(path, Path):
+        if not isinstance(path, tree.Path):
             raise UnsupportedQueryError("ORDER BY is supported on property paths only.")
-        return Order(path, descending=bool(direction) and direction[0].type == "DESC")
+        return tree.Order(path, descending=bool(direction) and direction[0].type == "DESC")
 
-    def or_(self, parts: list[Any]) -> Or:
-        return Or(tuple(parts))
+    def or_(self, parts: list[Any]) -> tree.Or:
+        return tree.Or(tuple(parts))
 
-    def and_(self, parts: list[Any]) -> And:
-        return And(tuple(parts))
+    def and_(self, parts: list[Any]) -> tree.And:
+        return tree.And(tuple(parts))
 
-    def not_(self, parts: list[Any]) -> Not:
-        return Not(parts[0])
+    def not_(self, parts: list[Any]) -> tree.Not:
+        return tree.Not(parts[0])
 
-    def compare(self, parts: list[Any]) -> Compare:
+    def compare(self, parts: list[Any]) -> tree.Compare:
         left, operator, right = parts
-        return Compare("!=" if operator == "<>" else str(operator), left, right)  # type: ignore[arg-type]
+        return tree.Compare("!=" if operator == "<>" else str(operator), left, right)  # type: ignore[arg-type]
 
-    def in_(self, parts: list[Any]) -> Expression:
+    def in_(self, parts: list[Any]) -> tree.Expression:
         negated, (needle, *hay) = _negation_first(parts)
-        return _maybe_not(negated, In(needle, tuple(hay)))
+        return _maybe_not(negated, tree.In(needle, tuple(hay)))
 
-    def between(self, parts: list[Any]) -> Expression:
+    def between(self, parts: list[Any]) -> tree.Expression:
         negated, (value, low, high) = _negation_first(parts)
-        return _maybe_not(negated, And((Compare(">=", value, low), Compare("<=", value, high))))
+        return _maybe_not(negated, tree.And((tree.Compare(">=", value, low), tree.Compare("<=", value, high))))
 
-    def in_array(self, parts: list[Any]) -> Expression:
+    def in_array(self, parts: list[Any]) -> tree.Expression:
         negated, (needle, array) = _negation_first(parts)
-        return _maybe_not(negated, Call("ARRAY_CONTAINS", (array, needle)))
+        return _maybe_not(negated, tree.Call("ARRAY_CONTAINS", (array, needle)))
 
-    def like(self, parts: list[Any]) -> Expression:
+    def like(self, parts: list[Any]) -> tree.Expression:
         negated, (text, pattern, *escape) = _negation_first(parts)
-        return _maybe_not(negated, Like(text, pattern, _one_character(_unquoted(escape[0])) if escape else ""))
+        return _maybe_not(negated, tree.Like(text, pattern, _one_character(_unquoted(escape[0])) if escape else ""))
 
-    def choice(self, parts: list[Any]) -> Choice:
-        return Choice(*parts)
+    def choice(self, parts: list[Any]) -> tree.Choice:
+        return tree.Choice(*parts)
 
-    def coalesce(self, parts: list[Any]) -> Coalesce:
-        return Coalesce(*parts)
+    def coalesce(self, parts: list[Any]) -> tree.Coalesce:
+        return tree.Coalesce(*parts)
 
-    def bit_or(self, parts: list[Any]) -> Arithmetic:
-        return Arithmetic("|", *parts)
+    def bit_or(self, parts: list[Any]) -> tree.Arithmetic:
+        return tree.Arithmetic("|", *parts)
 
-    def complement(self, parts: list[Any]) -> Arithmetic:
-        return Arithmetic("^", Constant(-1), parts[0])
+    def complement(self, parts: list[Any]) -> tree.Arithmetic:
+        return tree.Arithmetic("^", tree.Constant(-1), parts[0])
 
-    def exists(self, parts: list[Query]) -> Subquery:
-        return Subquery("EXISTS", parts[0])
+    def exists(self, parts: list[tree.Query]) -> tree.Subquery:
+        return tree.Subquery("EXISTS", parts[0])
 
-    def array_of(self, parts: list[Query]) -> Subquery:
-        return Subquery("ARRAY", parts[0])
+    def array_of(self, parts: list[tree.Query]) -> tree.Subquery:
+        return tree.Subquery("ARRAY", parts[0])
 
-    def scalar(self, parts: list[Query]) -> Subquery:
-        return Subquery("", parts[0])
+    def scalar(self, parts: list[tree.Query]) -> tree.Subquery:
+        return tree.Subquery("", parts[0])
 
-    def member(self, parts: list[Any]) -> Member:
-        return Member(parts[0], tuple(parts[1:]))
+    def member(self, parts: list[Any]) -> tree.Member:
+        return tree.Member(parts[0], tuple(parts[1:]))
 
-    def arithmetic(self, parts: list[Any]) -> Arithmetic:
+    def arithmetic(self, parts: list[Any]) -> tree.Arithmetic:
         left, operator, right = parts
-        return Arithmetic(str(operator), left, right)  # type: ignore[arg-type]
+        return tree.Arithmetic(str(operator), left, right)  # type: ignore[arg-type]
 
-    def signed(self, parts: list[Any]) -> Expression:
+    def signed(self, parts: list[Any]) -> tree.Expression:
         sign, operand = parts
-        if isinstance(operand, Constant) and type(operand.value) in (int, float):
-            return Constant(-operand.value) if sign == "-" else operand
-        return Arithmetic(str(sign), Constant(0), operand)  # type: ignore[arg-type]
+        if isinstance(operand, tree.Constant) and type(operand.value) in (int, float):
+            return tree.Constant(-operand.value) if sign == "-" else operand
+        return tree.Arithmetic(str(sign), tree.Constant(0), operand)  # type: ignore[arg-type]
 
-    def call(self, parts: list[Any]) -> Call:
-        return Call(str(parts[0]).upper(), tuple(parts[1:]))
+    def call(self, parts: list[Any]) -> tree.Call:
+        return tree.Call(str(parts[0]).upper(), tuple(parts[1:]))
 
-    def array(self, parts: list[Any]) -> Array:
-        return Array(tuple(parts))
+    def array(self, parts: list[Any]) -> tree.Array:
+        return tree.Array(tuple(parts))
 
-    def object(self, properties: list[tuple[str, Expression]]) -> Object:
+    def object(self, properties: list[tuple[str, tree.Expression]]) -> tree.Object:
         if len({name for name, _ in properties}) != len(properties):
             raise UnsupportedQueryError("Two properties of an object have the same name.")
-        return Object(tuple(properties))
+        return tree.Object(tuple(properties))
 
-    def property_of(self, parts: list[Any]) -> tuple[str, Expression]:
+    def property_of(self, parts: list[Any]) -> tuple[str, tree.Expression]:
         name, value = parts
         return _unquoted(name) if name.type == "STRING" else str(name), value
 
-    def path(self, parts: list[Any]) -> Path:
-        return Path(str(parts[0]), tuple(parts[1:]))
+    def path(self, parts: list[Any]) -> tree.Path:
+        return tree.Path(str(parts[0]), tuple(parts[1:]))
 
     def property(self, parts: list[Token]) -> str:
         return str(parts[0])
@@ -266,26 +240,26 @@ class _TreeBuilder(Transformer[Token, Any]):
     def index(self, parts: list[Token]) -> int:
         return int(parts[0])
 
-    def parameter(self, parts: list[Token]) -> Parameter:
-        return Parameter(str(parts[0]))
+    def parameter(self, parts: list[Token]) -> tree.Parameter:
+        return tree.Parameter(str(parts[0]))
 
-    def literal_string(self, parts: list[Token]) -> Constant:
-        return Constant(_unquoted(parts[0]))
+    def literal_string(self, parts: list[Token]) -> tree.Constant:
+        return tree.Constant(_unquoted(parts[0]))
 
-    def literal_number(self, parts: list[Token]) -> Constant:
-        return Constant(_number("".join(parts)))
+    def literal_number(self, parts: list[Token]) -> tree.Constant:
+        return tree.Constant(_number("".join(parts)))
 
-    def literal_true(self, _: list[Any]) -> Constant:
-        return Constant(True)
+    def literal_true(self, _: list[Any]) -> tree.Constant:
+        return tree.Constant(True)
 
-    def literal_false(self, _: list[Any]) -> Constant:
-        return Constant(False)
+    def literal_false(self, _: list[Any]) -> tree.Constant:
+        return tree.Constant(False)
 
-    def literal_null(self, _: list[Any]) -> Constant:
-        return Constant(None)
+    def literal_null(self, _: list[Any]) -> tree.Constant:
+        return tree.Constant(None)
 
-    def literal_undefined(self, _: list[Any]) -> Constant:
-        return Constant(UNDEFINED)
+    def literal_undefined(self, _: list[Any]) -> tree.Constant:
+        return tree.Constant(UNDEFINED)
 
 
 def _negation_first(parts: list[Any]) -> tuple[bool, list[Any]]:
@@ -294,16 +268,16 @@ def _negation_first(parts: list[Any]) -> tuple[bool, list[Any]]:
     return len(operands) < len(parts), operands
 
 
-def _maybe_not(negated: bool, expression: Expression) -> Expression:
-    return Not(expression) if negated else expression
+def _maybe_not(negated: bool, expression: tree.Expression) -> tree.Expression:
+    return tree.Not(expression) if negated else expression
 
 
-def _default_name(expression: Expression) -> str | None:
+def _default_name(expression: tree.Expression) -> str | None:
     """The service names a column after the last property of its path; any other is `$1`, `$2`, ..."""
     match expression:
-        case Path(steps=(*_, str() as last)) | Member(steps=(*_, str() as last)):
+        case tree.Path(steps=(*_, str() as last)) | tree.Member(steps=(*_, str() as last)):
             return last
-        case Path(alias=alias, steps=()):
+        case tree.Path(alias=alias, steps=()):
             return alias
         case _:
             return None

@@ -46,8 +46,6 @@ def plan(query: Query, parameters: Mapping[str, Any], supported: Collection[str]
     """The plan of a query.
 
     Args:
-        query: The parsed query.
-        parameters: Values by name, the name with its `@`.
         supported: What the client can merge (header `x-ms-cosmos-supported-query-features`).
 
     Raises:

@@ -5,38 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from local_cosmos.query.tree import (
-    And,
-    Arithmetic,
-    Array,
-    Call,
-    Choice,
-    Coalesce,
-    Column,
-    Columns,
-    Compare,
-    Constant,
-    Everything,
-    Expression,
-    In,
-    Like,
-    Member,
-    Not,
-    Object,
-    Or,
-    Parameter,
-    Path,
-    Query,
-    Selection,
-    Source,
-    Steps,
-    Subquery,
-    Value,
-)
+from local_cosmos.query import tree
 from local_cosmos.values import UNDEFINED, serialise
 
 
-def text(query: Query) -> str:
+def text(query: tree.Query) -> str:
     """A whole query."""
     words = ["SELECT"]
     if query.distinct:
@@ -58,57 +31,57 @@ def text(query: Query) -> str:
     return " ".join(words)
 
 
-def expression_text(expression: Expression) -> str:  # noqa: C901, PLR0911, PLR0912  # One case per kind of expression.
+def expression_text(expression: tree.Expression) -> str:  # noqa: C901, PLR0911, PLR0912  # One case per kind of expression.
     """One expression; what has parts is in parentheses."""
     match expression:
-        case Constant(value):
+        case tree.Constant(value):
             return _constant(value)
-        case Parameter(name):
+        case tree.Parameter(name):
             return name
-        case Path(alias, steps):
+        case tree.Path(alias, steps):
             return alias + _steps(steps)
-        case Member(value, steps):
+        case tree.Member(value, steps):
             return f"({expression_text(value)})" + _steps(steps)
-        case Compare(operator, left, right) | Arithmetic(operator, left, right):
+        case tree.Compare(operator, left, right) | tree.Arithmetic(operator, left, right):
             return f"({expression_text(left)} {operator} {expression_text(right)})"
-        case In(needle, hay):
+        case tree.In(needle, hay):
             return f"({expression_text(needle)} IN ({_listed(hay)}))"
-        case Like(subject, pattern, escape):
+        case tree.Like(subject, pattern, escape):
             escaped = f" ESCAPE {_constant(escape)}" if escape else ""
             return f"({expression_text(subject)} LIKE {expression_text(pattern)}{escaped})"
-        case Choice(condition, then, otherwise):
+        case tree.Choice(condition, then, otherwise):
             return f"({expression_text(condition)} ? {expression_text(then)} : {expression_text(otherwise)})"
-        case Coalesce(value, otherwise):
+        case tree.Coalesce(value, otherwise):
             return f"({expression_text(value)} ?? {expression_text(otherwise)})"
-        case Subquery(kind, query):
+        case tree.Subquery(kind, query):
             return f"{kind}({text(query)})"
-        case And(parts):
+        case tree.And(parts):
             return f"({' AND '.join(map(expression_text, parts))})"
-        case Or(parts):
+        case tree.Or(parts):
             return f"({' OR '.join(map(expression_text, parts))})"
-        case Not(part):
+        case tree.Not(part):
             return f"(NOT {expression_text(part)})"
-        case Array(elements):
+        case tree.Array(elements):
             return f"[{_listed(elements)}]"
-        case Object(properties):
+        case tree.Object(properties):
             pairs = (f"{_constant(name)}: {expression_text(value)}" for name, value in properties)
             return "{" + ", ".join(pairs) + "}"
-        case Call(name, arguments):
+        case tree.Call(name, arguments):
             return f"{name}({_listed(arguments)})"
 
 
-def _selection(selection: Selection) -> str:
+def _selection(selection: tree.Selection) -> str:
     match selection:
-        case Everything():
+        case tree.Everything():
             return "*"
-        case Value(expression):
+        case tree.Value(expression):
             return f"VALUE {expression_text(expression)}"
-        case Columns(columns):
+        case tree.Columns(columns):
             return ", ".join(map(_column, columns))
 
 
-def _source(source: Source) -> str:
-    of = f"({text(source.of)})" if isinstance(source.of, Query) else expression_text(source.of)
+def _source(source: tree.Source) -> str:
+    of = f"({text(source.of)})" if isinstance(source.of, tree.Query) else expression_text(source.of)
     if source.each:
         return f"{source.alias} IN {of}"
     if source.alias.startswith("$"):  # A subquery without a name gets one that nobody may write.
@@ -116,15 +89,15 @@ def _source(source: Source) -> str:
     return source.alias if of == source.alias else f"{of} AS {source.alias}"
 
 
-def _steps(steps: Steps) -> str:
-    return "".join(f"[{step.name if isinstance(step, Parameter) else _constant(step)}]" for step in steps)
+def _steps(steps: tree.Steps) -> str:
+    return "".join(f"[{step.name if isinstance(step, tree.Parameter) else _constant(step)}]" for step in steps)
 
 
-def _column(column: Column) -> str:
+def _column(column: tree.Column) -> str:
     return f"{expression_text(column.expression)} AS {column.name}"
 
 
-def _listed(expressions: Iterable[Expression]) -> str:
+def _listed(expressions: Iterable[tree.Expression]) -> str:
     return ", ".join(map(expression_text, expressions))
 
 

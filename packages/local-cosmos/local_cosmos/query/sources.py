@@ -49,8 +49,6 @@ class Sources:
     """The rows of a query.
 
     Args:
-        query: The parsed query.
-        given: What comes with it.
         outer: Names of the query around it; None for a whole query, whose first source begins at the item.
 
     Attributes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Final
 
@@ -15,19 +15,53 @@ from local_cosmos.semantics.clock import Clock
 from local_cosmos.semantics.container import Container, Surroundings
 from local_cosmos.semantics.container_definition import ContainerDefinition
 from local_cosmos.semantics.coverage import CROSSES
-from local_cosmos.semantics.database import Database
 from local_cosmos.semantics.errors import RefusedError, bad_request, conflict, not_found, not_kept
 from local_cosmos.semantics.history import History
 from local_cosmos.semantics.offers import Offers, Throughput
 from local_cosmos.semantics.ranges import PhysicalPartitions
 from local_cosmos.semantics.replicas import Lag
-from local_cosmos.semantics.replies import listing, refused, resource
-from local_cosmos.semantics.requests import ITEM_OPERATIONS, ConsistencyLevel, Reply, Request
+from local_cosmos.semantics.requests import (
+    ITEM_OPERATIONS,
+    ConsistencyLevel,
+    Reply,
+    Request,
+    listing,
+    refused,
+    resource,
+)
 from local_cosmos.semantics.resource_ids import container_rid, database_rid
 from local_cosmos.semantics.transactions import checked_name
 from local_cosmos.semantics.usage import resource_usage, statistics
 from local_cosmos.storage.keeper import Keeper, KeptDatabase, MemoryKeeper, NotKeptError
 from local_cosmos.values import JsonObject, serialise
+
+
+@dataclass(slots=True)
+class Database:
+    """One database.
+
+    Attributes:
+        modified: When it was created, in seconds since 1970.
+        containers: By name, in the order of their creation.
+    """
+
+    name: str
+    rid: str
+    modified: int
+    containers: dict[str, Container] = field(default_factory=dict)
+
+    def document(self) -> JsonObject:
+        """What a client reads of the database itself."""
+        return {
+            "id": self.name,
+            "_rid": self.rid,
+            "_self": f"dbs/{self.rid}/",
+            "_etag": f'"{self.modified:08x}-0000-0000-0000-000000000000"',
+            "_colls": "colls/",
+            "_users": "users/",
+            "_ts": self.modified,
+        }
+
 
 _CONTAINER_ABSENT: Final = 1003
 _HOST: Final = re.compile("(?<=://)[^:/]+")
@@ -57,14 +91,7 @@ class AccountSettings:
 
 
 class Account:
-    """A database account.
-
-    Args:
-        settings: Its settings.
-        clock: Time.
-        history: Where accepted writes are remembered.
-        keeper: Where databases, containers and items are kept.
-    """
+    """A database account."""
 
     def __init__(self, settings: AccountSettings, clock: Clock, history: History, keeper: Keeper | None = None) -> None:
         self._settings = settings

@@ -47,7 +47,6 @@ def commands(content: object, size: int) -> Sequence[ItemCommand]:
     """The operations of a batch.
 
     Args:
-        content: The parsed body.
         size: Bytes of the body.
 
     Raises:

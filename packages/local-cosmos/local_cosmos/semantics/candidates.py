@@ -43,10 +43,6 @@ def candidates(
     """What a page of a query looks at.
 
     Args:
-        container: Of the items.
-        parts: What the query covers.
-        query: The parsed query.
-        parameters: Values by name, the name with its `@`.
         begin: Where the page begins; None at the beginning.
         computed: Names of computed properties that the query speaks of; there are no indexes of them.
 

@@ -17,11 +17,10 @@ from local_cosmos.semantics.key_hashes import LARGEST, SMALLEST
 from local_cosmos.semantics.partition_keys import PartitionKey
 from local_cosmos.semantics.ranges import PhysicalPartition, PhysicalPartitions
 from local_cosmos.semantics.replicas import Lag, Replicas
-from local_cosmos.semantics.replies import refused
-from local_cosmos.semantics.requests import CONSISTENCY_LEVELS, ConsistencyLevel, Reply, Request
+from local_cosmos.semantics.requests import CONSISTENCY_LEVELS, ConsistencyLevel, Reply, Request, refused
 from local_cosmos.semantics.sessions import SessionToken, token
 from local_cosmos.semantics.transactions import ItemFactory, Transaction
-from local_cosmos.storage.items import Item, ItemStore
+from local_cosmos.storage.items import Item
 from local_cosmos.storage.keeper import Keeper, KeptContainer, NotKeptError
 from local_cosmos.values import JsonObject, serialise
 
@@ -34,11 +33,7 @@ class Surroundings:
     """What a container shares with the rest of the account.
 
     Attributes:
-        clock: Time.
-        history: Where accepted writes are remembered.
         next_write: Numbers the writes of the account.
-        consistency: The account's level.
-        keeper: Where items are kept.
     """
 
     clock: Clock
@@ -53,11 +48,6 @@ class Container:
 
     Args:
         database: Name and resource id of its database.
-        definition: Its settings.
-        rid: Its resource id.
-        partitions: Its physical partitions.
-        lag: How far its replicas are behind.
-        surroundings: What it shares with the account.
         modified: When its settings were written, in seconds since 1970; None for now.
     """
 
@@ -79,7 +69,7 @@ class Container:
         self.partitions = partitions
         self.lsn = max(partition.lsn for partition in partitions.all())
         self.replicas = Replicas(lag, self.lsn)
-        self.store: ItemStore = surroundings.keeper.items(rid)
+        self.store = surroundings.keeper.items(rid)
         self.surroundings = surroundings
         self._modified = int(surroundings.clock.now()) if modified is None else modified
         ordinals = count((surroundings.keeper.generation << 32) + 1)

@@ -28,7 +28,6 @@ class ContainerDefinition:
     """The settings of a container.
 
     Attributes:
-        name: The id.
         keys: Where items have their partition key.
         unique_keys: What no two items of one partition key may share.
         default_ttl: Seconds, -1, or None for no time to live at all.

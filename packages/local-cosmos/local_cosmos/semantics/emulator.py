@@ -11,9 +11,8 @@ from local_cosmos.semantics.clock import Clock
 from local_cosmos.semantics.errors import RefusedError
 from local_cosmos.semantics.faults import FaultRule, Faults, named_items
 from local_cosmos.semantics.history import History
-from local_cosmos.semantics.replies import refused
 from local_cosmos.semantics.request_log import RequestLog
-from local_cosmos.semantics.requests import ITEM_OPERATIONS, Reply, Request
+from local_cosmos.semantics.requests import ITEM_OPERATIONS, Reply, Request, refused
 from local_cosmos.semantics.story import Recorder
 from local_cosmos.storage.keeper import Keeper, MemoryKeeper
 
@@ -26,7 +25,6 @@ class Outcome:
 
     Attributes:
         reply: The answer; for `close`, `reset` and `hang` it is not sent.
-        manner: How.
         fault: Id of the rule behind it; None for no fault.
     """
 
@@ -47,12 +45,10 @@ class Emulator:
     """An account, its faults and its logs. Every method is one step; call them from one thread.
 
     Attributes:
-        settings: Settings of the account.
         clock: Time, for `_ts` and time to live.
         elapsed: Seconds since the server started, for the request log.
         observed: False to keep neither history nor request log.
         latency: Seconds that every request for items takes longer.
-        keeper: Where databases, containers and items are kept.
         recorder: Writes a story of all that happens; its time is the clock's.
     """
 
@@ -78,7 +74,6 @@ class Emulator:
         """Decide and perform what a request leads to.
 
         Args:
-            request: What the client asks for.
             started: When it came, in seconds since the server started.
         """
         if self.recorder is None:

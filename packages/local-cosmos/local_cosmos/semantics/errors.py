@@ -30,7 +30,6 @@ class RefusedError(Exception):
     """The request is refused and changed nothing.
 
     Args:
-        status: The HTTP status.
         message: What is wrong, and what to do where that is known.
         substatus: The `x-ms-substatus` that tells apart reasons of one status.
         retry_after_ms: When a throttled client may try again.

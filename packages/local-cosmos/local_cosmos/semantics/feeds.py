@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 from local_cosmos.query.continuations import read
+from local_cosmos.query.demands import partition_key_of
 from local_cosmos.query.errors import UnsupportedQueryError
 from local_cosmos.query.execution import given, run
 from local_cosmos.query.parser import parse_query
 from local_cosmos.query.plan import is_needed, plan
-from local_cosmos.query.routing import partition_key_of
 from local_cosmos.query.tree import Everything, Query
 from local_cosmos.semantics import charges
 from local_cosmos.semantics.candidates import candidates, order_of
@@ -19,8 +19,7 @@ from local_cosmos.semantics.container import Container
 from local_cosmos.semantics.coverage import covered, page_size, seen
 from local_cosmos.semantics.errors import RefusedError, bad_request
 from local_cosmos.semantics.metrics import Looked, index_metrics
-from local_cosmos.semantics.replies import listing
-from local_cosmos.semantics.requests import Reply, Request
+from local_cosmos.semantics.requests import Reply, Request, listing
 from local_cosmos.storage.items import Item
 from local_cosmos.values import JsonObject, serialise
 
@@ -59,10 +58,8 @@ def answer_resources(documents: Iterable[JsonObject], name: str, rid: str, reque
     """One page of a query of databases or containers.
 
     Args:
-        documents: Of all of them.
         name: What the list of results is called.
         rid: Of the database that has them; empty for databases.
-        request: With the query.
 
     Raises:
         RefusedError: 400; the query is not supported.

@@ -77,9 +77,6 @@ class Indexing:
     def leaves_out(self, order: Sequence[Sorted]) -> bool:
         """Whether ORDER BY leaves out items that lack its property.
 
-        Args:
-            order: The parts of ORDER BY.
-
         Raises:
             RefusedError: 400; there is no index for this order.
         """

@@ -16,11 +16,7 @@ from local_cosmos.values import JsonObject, serialise
 
 
 class Looked:
-    """The items that a query looks at, counted.
-
-    Args:
-        items: As the query gets them.
-    """
+    """The items that a query looks at, counted."""
 
     def __init__(self, items: Iterable[StoredItem]) -> None:
         self._items = items
@@ -55,10 +51,6 @@ def index_metrics(
     """The `x-ms-cosmos-index-utilization` of a query: by the policy of the container, whatever found the items here.
 
     Args:
-        query: The parsed query.
-        order: The parts of its ORDER BY.
-        parameters: Values by name, the name with its `@`.
-        indexing: The policy.
         keys: Paths of the partition key that the request names.
     """
     paths = dict.fromkeys([*keys, *demands(query, parameters), *(path for path, _ in order[:1])])

@@ -13,8 +13,7 @@ from typing import Any, Final
 
 from local_cosmos.semantics import feeds
 from local_cosmos.semantics.errors import bad_request, not_found
-from local_cosmos.semantics.replies import resource
-from local_cosmos.semantics.requests import Reply, Request
+from local_cosmos.semantics.requests import Reply, Request, resource
 from local_cosmos.values import JsonObject
 
 LARGEST: Final = 1_000_000

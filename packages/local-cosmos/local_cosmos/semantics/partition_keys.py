@@ -107,7 +107,6 @@ def property_names(path: object, of: str) -> tuple[str, ...]:
     """The names along a path such as `/a/"b c"`.
 
     Args:
-        path: From the root of an item.
         of: What has the path.
 
     Raises:

@@ -18,7 +18,6 @@ class PhysicalPartition:
     """One range of keys.
 
     Attributes:
-        id: The partition key range id.
         low: Its first effective key.
         high: The end of the range, exclusive.
         lsn: The log sequence number of its last commit.

@@ -58,7 +58,6 @@ class Replicas:
         """The LSN that a read sees.
 
         Args:
-            newest: The LSN of the container's last commit.
             required: The least LSN that the read must see, at most `newest`; None for any.
 
         Raises:

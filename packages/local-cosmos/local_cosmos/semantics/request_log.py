@@ -49,11 +49,9 @@ class Total:
     """Sums over all requests of one operation on one container.
 
     Attributes:
-        requests: How many.
         applied: How many of them wrote something.
         refused: How many were answered with 400 or more.
         faults: How many a fault hit.
-        charge: Request units.
     """
 
     database: str
@@ -92,13 +90,9 @@ class RequestLog:
         """Write a request down.
 
         Args:
-            request: What came.
-            item: The id of the item, if the request is about one.
             reply: What is answered; None for nothing.
             executed: What the service did; None for nothing. Differs from `reply` when a fault interferes.
             times: Started and finished, in seconds since the server started.
-            fault: The rule that hit it.
-            delayed: A delayed write is executed now.
         """
         self.last_number += 1
         entry = LoggedRequest(

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, Literal, get_args
 
-from local_cosmos.semantics.errors import bad_request
-from local_cosmos.values import MalformedJsonError, parse
+from local_cosmos.semantics import charges
+from local_cosmos.semantics.errors import CODES, RefusedError, bad_request
+from local_cosmos.values import JsonObject, MalformedJsonError, parse, serialise
 
 ItemOperation = Literal[
     "create",
@@ -66,11 +67,8 @@ class Request:
     """One request of a client, after parsing.
 
     Attributes:
-        operation: What is asked for.
         database: Name (or resource id) of the database.
         container: Name (or resource id) of the container.
-        item: Id of the item.
-        body: The body as received.
         partition_key: JSON array of the key's components.
         if_match: An ETag, or `*`; the same for `if_none_match`.
         if_modified_since: HTTP date at which a change feed begins.
@@ -148,9 +146,7 @@ class Reply:
     """The service's answer; whoever makes it may fill it in.
 
     Attributes:
-        status: HTTP status.
         body: JSON text; empty for none.
-        charge: Request units.
         substatus: Tells apart reasons of one status.
         etag: Of the item, or of the list of ranges.
         range_id, lsn: The physical partition that answered, and how far it has come.
@@ -181,3 +177,28 @@ class Reply:
     query_metrics: str | None = None
     index_metrics: str | None = None
     applied: bool = field(default=False, compare=False)
+
+
+def refused(refusal: RefusedError) -> Reply:
+    """The reply to a refused request: `{"code", "message"}`, and `additionalErrorInfo` where there is some."""
+    body = {"code": CODES.get(refusal.status, "Error"), "message": refusal.message}
+    if refusal.more is not None:
+        body["additionalErrorInfo"] = refusal.more
+    return Reply(
+        refusal.status,
+        serialise(body),
+        charges.refused(),
+        substatus=refusal.substatus,
+        retry_after_ms=refusal.retry_after_ms,
+    )
+
+
+def resource(document: JsonObject, status: int = 200) -> Reply:
+    """A database or container."""
+    return Reply(status, serialise(document), charges.refused(), etag=document.get("_etag"))
+
+
+def listing(rid: str, name: str, documents: list[JsonObject]) -> Reply:
+    """A list of databases, containers or ranges: `{"_rid", name: [...], "_count"}`."""
+    body = serialise({"_rid": rid, name: documents, "_count": len(documents)})
+    return Reply(200, body, charges.refused(), item_count=len(documents))

@@ -30,7 +30,6 @@ class SessionToken:
         """The least LSN that a read of this partition must see; None for any.
 
         Args:
-            partition: The one that is read.
             alone: The request reads no other partition, so that the token must speak of this one.
 
         Raises:

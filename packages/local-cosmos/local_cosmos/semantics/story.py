@@ -32,7 +32,6 @@ class Recorder:
     """Writes a story.
 
     Args:
-        file: Open for writing.
         settings: Of the account, which is empty.
         source: Seconds since 1970.
     """

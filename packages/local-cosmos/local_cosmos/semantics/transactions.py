@@ -14,7 +14,8 @@ from local_cosmos.semantics.key_hashes import LARGEST
 from local_cosmos.semantics.partition_keys import PartitionKey
 from local_cosmos.semantics.resource_ids import item_rid
 from local_cosmos.semantics.unique_keys import UniqueKeys
-from local_cosmos.storage.items import Item, ItemStore
+from local_cosmos.storage.items import Item
+from local_cosmos.storage.memory import MemoryItemStore
 from local_cosmos.values import DEEPEST, UNDEFINED, JsonObject, is_too_deep, serialise
 
 LARGEST_ITEM: Final = 2 * 1024 * 1024
@@ -31,10 +32,8 @@ class ItemFactory:
     """What a container gives to every new version of an item.
 
     Attributes:
-        container_rid: Resource id of the container.
         self_link: `dbs/{rid}/colls/{rid}/`.
         default_ttl: Of the container, in seconds; None when time to live is off.
-        unique_keys: Of the container.
         next_ordinal: Numbers the items of the container.
         next_write: Numbers the writes of the account; makes ETags.
     """
@@ -74,14 +73,13 @@ class Transaction:
     """Reads and writes within one partition key, not committed yet; drop it and nothing has happened.
 
     Attributes:
-        key: The partition key.
         changes: New version by id; None for deleted.
         log: The accepted writes in order: operation, id, new version.
     """
 
     key: PartitionKey
     now: float
-    store: ItemStore
+    store: MemoryItemStore
     factory: ItemFactory
     changes: dict[str, Item | None] = field(default_factory=dict)
     log: list[tuple[str, str, Item | None]] = field(default_factory=list)

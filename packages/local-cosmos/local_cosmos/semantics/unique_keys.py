@@ -58,7 +58,6 @@ class UniqueKeys:
         """Refuse a document that shares the values of a key with another one of its logical partition.
 
         Args:
-            document: What is to be written.
             others: Gives at least those others that meet some demands.
 
         Raises:

@@ -107,9 +107,7 @@ class Indexes:
         """All entries with their keys, in the order of values and, where these are the same, of creation.
 
         Args:
-            path: Of the index.
             low, high: Bounds of the effective keys, the end exclusive.
-            descending: Backwards.
             begin: The first key; None for the beginning.
         """
         text = _WALK.format(comparison="<=" if descending else ">=", order="DESC" if descending else "ASC")

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from local_cosmos.storage.items import ItemStore
 from local_cosmos.storage.memory import MemoryItemStore
 from local_cosmos.values import JsonObject
 
@@ -37,7 +36,6 @@ class KeptContainer:
 
     Attributes:
         database_rid: Resource id of its database.
-        rid: Its own.
         modified: When its settings were written, in seconds since 1970.
         properties: Its settings, as a client gives them.
         ranges: Its physical partitions, in the order of their keys.
@@ -89,7 +87,7 @@ class Keeper(Protocol):
     def forget_container(self, rid: str) -> None:
         """A container was deleted, with its items."""
 
-    def items(self, container_rid: str) -> ItemStore:
+    def items(self, container_rid: str) -> MemoryItemStore:
         """The store of a container's items."""
 
     def close(self) -> None:
@@ -126,7 +124,7 @@ class MemoryKeeper:
     def forget_container(self, rid: str) -> None:
         """Do nothing."""
 
-    def items(self, container_rid: str) -> ItemStore:  # noqa: ARG002
+    def items(self, container_rid: str) -> MemoryItemStore:  # noqa: ARG002
         """A store in memory."""
         return MemoryItemStore()
 

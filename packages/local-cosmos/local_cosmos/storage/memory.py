@@ -2,16 +2,77 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
-from local_cosmos.storage.change_log import ChangeLogs
 from local_cosmos.storage.index import Entry, Indexes, key_of
 from local_cosmos.storage.items import IndexKey, Item, ItemKey, PropertyPath, Range
 from local_cosmos.values import follow
+
+Bounds: TypeAlias = tuple[str, str]
+"""Of the effective keys of a feed, the end exclusive. All of them lie in one physical partition."""
+Write: TypeAlias = tuple[int, ItemKey]
+"""An LSN, and an item that was written under it."""
+
+_MOST_LOGS: Final = 16
+_GROWTH: Final = 2
+"""A log is made anew, without writes that others replaced, when it has grown to so many times its length."""
+_SHORT: Final = 1_000
+"""Writes that are not worth it."""
+
+
+@dataclass(slots=True)
+class _Log:
+    """Writes in the order of their LSNs."""
+
+    lsns: list[int]
+    items: list[ItemKey]
+    most: int
+
+    @classmethod
+    def of(cls, writes: Iterable[Write]) -> _Log:
+        ordered = sorted(writes, key=lambda write: write[0])
+        return cls([lsn for lsn, _ in ordered], [key for _, key in ordered], max(_SHORT, _GROWTH * len(ordered)))
+
+    def follows(self, lsn: int) -> bool:
+        """Whether a write may be appended."""
+        return len(self.lsns) < self.most and (not self.lsns or self.lsns[-1] <= lsn)
+
+
+@dataclass(slots=True)
+class ChangeLogs:
+    """Which items were written when: each feed that is read gets a log, so that a page does not look at all items."""
+
+    _logs: dict[Bounds, _Log] = field(default_factory=dict)
+
+    def add(self, key: ItemKey, lsn: int) -> None:
+        """An item was written."""
+        for bounds, log in list(self._logs.items()):
+            low, high = bounds
+            if low <= key[0] < high:
+                if log.follows(lsn):
+                    log.lsns.append(lsn)
+                    log.items.append(key)
+                else:
+                    del self._logs[bounds]
+
+    def since(self, bounds: Bounds, after: int, writes: Callable[[], Iterable[Write]]) -> Iterator[Write]:
+        """The writes after an LSN, in order; some of them may have been replaced.
+
+        Args:
+            writes: Gives all versions within the bounds, in any order.
+        """
+        log = self._logs.get(bounds)
+        if log is None:
+            if len(self._logs) >= _MOST_LOGS:
+                del self._logs[next(iter(self._logs))]
+            log = self._logs[bounds] = _Log.of(writes())
+        for number in range(bisect_right(log.lsns, after), len(log.lsns)):
+            yield log.lsns[number], log.items[number]
+
 
 FEW: Final = 100
 """Items that are looked at one by one sooner than an index finds them."""
@@ -32,7 +93,10 @@ _Versions = dict[str, _Version]
 
 @dataclass(slots=True)
 class MemoryItemStore:
-    """The items of one container (see `ItemStore`)."""
+    """The items of one container, with the versions that lagging replicas may still serve.
+
+    A log sequence number (LSN) counts the commits of one physical partition. `lsn=None` reads the newest version.
+    """
 
     _by_key: dict[str, _Versions] = field(default_factory=dict)
     _ordered_keys: list[str] = field(default_factory=list)
@@ -41,7 +105,7 @@ class MemoryItemStore:
     _logs: ChangeLogs = field(default_factory=ChangeLogs)
 
     def find(self, key: ItemKey, lsn: int | None = None) -> Item | None:
-        """The version of an item as of `lsn`."""
+        """The version of an item as of `lsn`; expired items included."""
         effective, item_id = key
         version = _as_of(self._by_key.get(effective, {}).get(item_id), lsn)
         return None if version is None else version.item
@@ -56,13 +120,17 @@ class MemoryItemStore:
                 yield effective, item
 
     def is_small(self, low: str, high: str) -> bool:
-        """Whether there are so few items that no index spares anything."""
+        """Whether there are so few items, for `low <= key < high`, that no index spares anything."""
         return self._about(low, high) <= FEW
 
     def most_selective(
         self, demands: Mapping[PropertyPath, Sequence[Range]], low: str, high: str
     ) -> PropertyPath | None:
-        """The path whose index leaves the fewest items; None where a scan is as good."""
+        """The path whose index leaves the fewest items, for `low <= key < high`; None where a scan is as good.
+
+        Args:
+            demands: By path, the ranges one of which has to have the value.
+        """
         best, most = None, self._about(low, high) // _SPARED + 1
         if most <= FEW // _SPARED + 1:
             return None
@@ -91,21 +159,31 @@ class MemoryItemStore:
         descending: bool,
         begin: IndexKey | None,
     ) -> Iterator[tuple[str, Item]]:
-        """What `scan` gives of the items that have a value at the path, in the order of the values."""
+        """What `scan` gives of the items that have a value at the path, in the order of the values and then of the ordinals.
+
+        Args:
+            begin: The value to begin at; None for the first.
+        """
         for entry, key in self._indexed(path).walk(path, low, high, descending=descending, begin=begin):
             item = self._entered(entry, lsn)
             if item is not None and (self._is_alone(entry) or key_of(follow(item.document, path)) == key):
                 yield entry.effective, item
 
     def changes(self, low: str, high: str, after: int, lsn: int) -> Iterator[tuple[int, Item]]:
-        """LSN and item for every item written after LSN `after` and by `lsn`, in the order of the LSNs."""
+        """LSN and item for the newest version, as of `lsn`, of every item written after LSN `after`, deletes left out; in
+        the order of the LSNs."""
         for written, (effective, item_id) in self._logs.since((low, high), after, lambda: self._writes(low, high)):
             version = _as_of(self._by_key.get(effective, {}).get(item_id), lsn)
             if version is not None and version.item is not None and version.lsn == written:
                 yield written, version.item
 
     def commit(self, effective: str, changes: Mapping[str, Item | None], lsn: int, horizon: int) -> None:
-        """Write items of one partition key under one LSN."""
+        """Write items (None: deleted) of one partition key, all of them or none.
+
+        Args:
+            effective: The partition key's hash.
+            horizon: No reader will ask for anything older than this LSN.
+        """
         versions = self._by_key.get(effective)
         if versions is None:
             versions = self._by_key[effective] = {}

@@ -13,8 +13,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
-from local_cosmos.storage.items import ItemStore
 from local_cosmos.storage.keeper import KeptContainer, KeptDatabase, KeptRange, NotKeptError
+from local_cosmos.storage.memory import MemoryItemStore
 from local_cosmos.storage.sqlite_items import SqliteItemStore, transaction
 
 FILE_NAME: Final = "cosmos.sqlite3"
@@ -110,7 +110,7 @@ class SqliteKeeper:
             self._connection.execute("DELETE FROM commits WHERE container = ?", (rid,))
             self._connection.execute("DELETE FROM containers WHERE rid = ?", (rid,))
 
-    def items(self, container_rid: str) -> ItemStore:
+    def items(self, container_rid: str) -> MemoryItemStore:
         """The store of a container's items."""
         return SqliteItemStore(self._connection, container_rid)
 

@@ -30,7 +30,6 @@ class AcceptingSession:
 
     Attributes:
         step: To begin with.
-        session: What it holds, if anything yet.
         closed: True once the link has ended, from whichever side.
     """
 

@@ -21,7 +21,6 @@ class Consumer:
     """A receiver of one queue, or of one session of it. It was opened by whoever made it.
 
     Attributes:
-        queue: What it receives from.
         session: What it holds; None where there are no sessions.
         paused: True while a delivery to it is under way slowly.
         closed: True once the link has ended, from whichever side.
@@ -168,9 +167,6 @@ def settle(queue: MessageQueue, operation: str, token: UUID, changed: Mapping[An
     """Settle without a reason.
 
     Args:
-        queue: Has the message.
-        operation: How.
-        token: Of the lock.
         changed: Application properties that a message has from now on that is abandoned or deferred.
 
     Raises:

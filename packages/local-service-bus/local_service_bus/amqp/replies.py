@@ -92,9 +92,7 @@ class Requests:
     """The link by which a client sends requests.
 
     Args:
-        link: The link, not open yet.
         replies: Finds the link for the replies, by the address that a request gives.
-        handle: What to do with a request.
     """
 
     def __init__(

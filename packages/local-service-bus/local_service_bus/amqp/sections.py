@@ -158,7 +158,6 @@ def write(stored: Stored, *, by_request: bool = False) -> bytes:
     """A message as its receiver gets it: with delivery count, annotations, and the reason if it is a dead letter.
 
     Args:
-        stored: The message.
         by_request: It does not come by a link, whose deliveries have the token of the lock as their tag.
     """
     sections = split(stored.content.payload)

@@ -26,7 +26,6 @@ class AmqpServer:
     """All connections to one service.
 
     Args:
-        service: What they talk to.
         clock: The broker's.
     """
 

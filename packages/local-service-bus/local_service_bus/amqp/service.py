@@ -28,8 +28,6 @@ class Service:
     """The endpoint without its sockets.
 
     Args:
-        broker: What does the work.
-        faults: What goes wrong.
         clock: The broker's, for what is slow.
         shared_key: What tokens have to be signed with.
     """

@@ -23,7 +23,6 @@ class Step(ABC):
     """One operation: the broker acts, then the client is answered.
 
     Args:
-        client: Who asks.
         operation: As faults name it.
         entity: The address it is about.
         message_ids: Of the messages it is about, as far as known.

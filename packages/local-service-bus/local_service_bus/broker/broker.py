@@ -27,7 +27,6 @@ class Broker:
     """Everything between senders and receivers. One thread only.
 
     Args:
-        topology: Which entities there are.
         now: Seconds since 1970.
         new_token: A lock token that was never given before.
     """

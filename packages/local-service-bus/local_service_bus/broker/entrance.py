@@ -34,9 +34,6 @@ class Entrance:
     """The way into a queue or topic.
 
     Args:
-        address: Of the queue or topic.
-        target: What is behind it.
-        world: Time, ids and history.
         numbers: The next sequence numbers.
         max_bytes: The longest message, or batch.
         duplicate_window: Seconds for which message ids are remembered; None for no time.

@@ -45,11 +45,7 @@ class Accepted:
 
 
 class History:
-    """The last accepted operations.
-
-    Args:
-        kept: How many.
-    """
+    """The last accepted operations."""
 
     def __init__(self, kept: int = KEPT) -> None:
         self._accepted: deque[Accepted] = deque(maxlen=kept)

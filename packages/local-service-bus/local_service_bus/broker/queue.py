@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
@@ -11,11 +12,53 @@ from uuid import UUID
 
 from local_service_bus.broker.agenda import Agenda
 from local_service_bus.broker.messages import Content, DeathCertificate, SessionLock, Stored
-from local_service_bus.broker.ready import Ready
 from local_service_bus.broker.refusals import MESSAGE_NOT_FOUND, RefusedError, lock_lost
 from local_service_bus.broker.sessions import Sessions
 from local_service_bus.broker.world import World
 from local_service_bus.topology import Holding
+
+
+class Ready:
+    """Messages that wait for a receiver: one line for each session, or a single one, None.
+
+    Messages that are locked, deferred or gone meanwhile are dropped when somebody looks.
+
+    Args:
+        messages: All messages of the queue by sequence number, as they are at any time.
+    """
+
+    def __init__(self, messages: dict[int, Stored]) -> None:
+        self._messages = messages
+        self._lines: dict[str | None, list[int]] = {}
+
+    def add(self, line: str | None, stored: Stored) -> None:
+        """A message waits; it takes its place by its number."""
+        heapq.heappush(self._lines.setdefault(line, []), stored.sequence_number)
+
+    def first(self, line: str | None) -> Stored | None:
+        """The first one of a line; None if nobody waits there."""
+        numbers = self._lines.get(line, [])
+        while numbers:
+            stored = self._messages.get(numbers[0])
+            if stored is not None and stored.state == "active" and stored.token is None:
+                return stored
+            heapq.heappop(numbers)
+        self._lines.pop(line, None)
+        return None
+
+    def pop(self, line: str | None) -> Stored | None:
+        """Take the first one out of a line."""
+        stored = self.first(line)
+        if stored is not None:
+            heapq.heappop(self._lines[line])
+        return stored
+
+    def firsts(self) -> Iterator[tuple[str, Stored]]:
+        """The first one of each session."""
+        for line in list(self._lines):
+            if line is not None and (stored := self.first(line)) is not None:
+                yield line, stored
+
 
 _NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 
@@ -38,8 +81,6 @@ class MessageQueue:
 
     Args:
         address: Under which clients know it.
-        settings: Of the queue or subscription.
-        world: Time, ids and history.
         numbers: The next sequence numbers.
         dead_letters: Where messages go that fail; None for a dead-letter queue: there nothing fails or expires.
     """
@@ -118,7 +159,6 @@ class MessageQueue:
         """The delivery failed: the message is there again, or a dead letter if it failed too often.
 
         Args:
-            token: Of the lock.
             changed: Application properties that it has from now on.
         """
         self._fail(self._unlock(token, changed), "abandon")

@@ -25,7 +25,6 @@ class RefusedError(Exception):
 
     Args:
         condition: One of this module's.
-        text: What is wrong and what to do.
     """
 
     def __init__(self, condition: str, text: str) -> None:

@@ -31,7 +31,6 @@ class Rules:
     """Rules by their names, whose case does not count; a message passes if one of them lets it.
 
     Args:
-        address: Of the subscription.
         filters: What it begins with; without any, everything passes.
     """
 

@@ -30,7 +30,6 @@ class Sessions:
     """Locks and states by session id.
 
     Args:
-        messages: Of the queue.
         lock_duration: Seconds.
         now: Seconds since 1970.
     """

@@ -16,7 +16,6 @@ class World:
     Attributes:
         now: Seconds since 1970.
         new_token: A lock token that was never given before.
-        history: Of accepted operations.
     """
 
     now: Callable[[], float]

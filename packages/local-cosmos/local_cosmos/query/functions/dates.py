@@ -14,16 +14,70 @@ from functools import partial
 from typing import Any, Final
 
 from local_cosmos.query.calculating import is_number
-from local_cosmos.query.functions.date_formats import written
 from local_cosmos.query.functions.signature import Function, anything, function, is_integer, is_string
 from local_cosmos.values import UNDEFINED
+
+_LETTERS: Final = re.compile(r"\\(.)|'([^']*)'|\"([^\"]*)\"|([yMdHhmsfFt])\4*", re.DOTALL)
+_FRACTION_DIGITS: Final = 7
+_HALF_A_DAY: Final = 12
+_A_NAME: Final = 3
+"""Letters for the short name of a month or day; one more is the long name."""
+_MONTH_NAMES: Final = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+_DAY_NAMES: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+_NUMBERS: Final[Mapping[str, Callable[[datetime], int]]] = {
+    "M": lambda moment: moment.month,
+    "d": lambda moment: moment.day,
+    "H": lambda moment: moment.hour,
+    "h": lambda moment: (moment.hour - 1) % _HALF_A_DAY + 1,
+    "m": lambda moment: moment.minute,
+    "s": lambda moment: moment.second,
+}
+
+
+def written(moment: datetime, fraction: int, layout: str) -> str:
+    """A time in a layout such as `yyyy-MM-dd HH:mm:ss.fff`: letters are replaced, unless `\\` or quotes escape them.
+
+    Args:
+        fraction: Ten-millionths of a second.
+
+    Raises:
+        ValueError: More digits of the second than seven are wanted.
+    """
+
+    def part(found: re.Match[str]) -> str:
+        escaped, single, double, letter = found.groups()
+        if letter is None:
+            return next(text for text in (escaped, single, double) if text is not None)
+        return _written_part(moment, fraction, letter, len(found[0]))
+
+    return _LETTERS.sub(part, layout)
+
+
+def _written_part(moment: datetime, fraction: int, letter: str, length: int) -> str:
+    if letter in "fF":
+        if length > _FRACTION_DIGITS:
+            raise ValueError(f"A second has {_FRACTION_DIGITS} digits.")
+        digits = f"{fraction:07d}"[:length]
+        return digits if letter == "f" else digits.rstrip("0")
+    if letter == "y":
+        return f"{moment.year % 100 if length <= len('yy') else moment.year:0{length}d}"
+    if letter == "t":
+        return ("AM" if moment.hour < _HALF_A_DAY else "PM")[:length]
+    if letter in "Md" and length >= _A_NAME:
+        name = _MONTH_NAMES[moment.month - 1] if letter == "M" else _DAY_NAMES[moment.weekday()]
+        return name[:_A_NAME] if length == _A_NAME else name
+    return f"{_NUMBERS[letter](moment):0{min(length, 2)}d}"
+
 
 _TIME: Final = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d:\d\d)(?:\.(\d{1,7}))?)?Z?", re.ASCII)
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001  # All of them are in UTC.
 _A_SECOND: Final = 10_000_000
 _A_MILLISECOND: Final = 10_000
 _A_YEAR: Final = 12
-_FRACTION_DIGITS: Final = 7
 
 _MONTHS: Final[Mapping[str, int]] = {
     **dict.fromkeys(("year", "yyyy", "yy"), _A_YEAR),

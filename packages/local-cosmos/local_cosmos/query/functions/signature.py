@@ -22,7 +22,6 @@ class Function:
     """A built-in function.
 
     Attributes:
-        call: Gets the arguments' values.
         fewest, most: How many arguments it takes.
     """
 
