@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from exactlyonce import ConfigurationError, Envelope, InvalidMessage, MalformedMessage, TryAgainLater
+from exactlyonce import ConfigurationError, Envelope, TryAgainLater
 from exactlyonce.blobs.port import AwaitedBlobs, MemoryBlobs
+from exactlyonce.errors import InvalidMessage, MalformedMessage
 from exactlyonce.hosting.caller import FIRST_DELAY, LONGEST_DELAY, Received, Request
 from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
 from exactlyonce.records.outbox import Output
