@@ -28,15 +28,15 @@ from exactlyonce.hosting.config.checks import (
     require_rebuilds,
 )
 from exactlyonce.hosting.config.connections import Connections, ServiceBusConnection, StorageConnection
+from exactlyonce.hosting.config.functions import EVERY_MINUTE, Served, register_sweeper, require_own_queues
 from exactlyonce.hosting.config.settings import Settings, load_all
-from exactlyonce.hosting.deliveries.functions import Served, require_own_queues
 from exactlyonce.hosting.deliveries.settlement import Outcome
 from exactlyonce.hosting.deliveries.triggers import Adapter, Delivered, told
 from exactlyonce.hosting.requests.asker import Answered, Keys, Request, require_answers
 from exactlyonce.hosting.requests.door import Door
 from exactlyonce.hosting.requests.opened_door import OpenedDoor, require_requests
 from exactlyonce.hosting.upkeep.operator import Operator
-from exactlyonce.hosting.upkeep.sweeper import EVERY_MINUTE, Swept, register_sweeper
+from exactlyonce.hosting.upkeep.sweeper import Swept
 from exactlyonce.hosting.wiring import wire
 from exactlyonce.stores.port import Condition
 from exactlyonce.values.declarations import declared

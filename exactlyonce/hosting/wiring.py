@@ -23,13 +23,13 @@ from exactlyonce.hosting.accounts.port import Accounts, Startup
 from exactlyonce.hosting.caller import Caller
 from exactlyonce.hosting.config.settings import Settings
 from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
+from exactlyonce.hosting.deliveries.maintenance import Maintenance
 from exactlyonce.hosting.deliveries.poison import PoisonSettler
 from exactlyonce.hosting.deliveries.receiver import Receiver
 from exactlyonce.hosting.deliveries.settlement import Returner, Settler
 from exactlyonce.hosting.deliveries.triggers import Failures
 from exactlyonce.hosting.requests.asker import Asker
 from exactlyonce.hosting.requests.opened_door import Requests
-from exactlyonce.hosting.upkeep.maintenance import Maintenance
 from exactlyonce.hosting.upkeep.operator import Operator
 from exactlyonce.hosting.upkeep.sweeper import Sweeper
 from exactlyonce.raised import Show, shown

@@ -17,9 +17,9 @@ from exactlyonce.errors import ConfigurationError
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.routes import Destination
 from exactlyonce.hosting.accounts.ownership import Ownership
-from exactlyonce.hosting.caller import Wire
 from exactlyonce.hosting.config.settings import Settings
 from exactlyonce.stores.port import AsyncListing, AsyncStore
+from exactlyonce.transports.http import Wire
 
 
 class Accounts(Protocol):

@@ -16,7 +16,6 @@ from exactlyonce.errors import ConfigurationError, TryAgainLater
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.routes import Destination
 from exactlyonce.hosting.accounts.ownership import Declared, Ownership
-from exactlyonce.hosting.caller import HttpWire
 from exactlyonce.hosting.config.connections import Connections
 from exactlyonce.hosting.config.settings import Settings, require_fit
 from exactlyonce.protocols.outbox.protocol import Outbox
@@ -26,6 +25,7 @@ from exactlyonce.stores.cosmos.listing import CosmosListing
 from exactlyonce.stores.cosmos.partition import EntityContainer
 from exactlyonce.stores.cosmos.replies import FAILURES
 from exactlyonce.stores.cosmos.store import CosmosStore, unfit_for_companions
+from exactlyonce.transports.http import HttpWire
 
 if TYPE_CHECKING:
     from exactlyonce.blobs.azure import AzureBlobs

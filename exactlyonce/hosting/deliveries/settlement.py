@@ -33,8 +33,8 @@ from exactlyonce.effects.library import Park
 from exactlyonce.errors import ConfigurationError, HandlerError, StoredDataError, TryAgainLater
 from exactlyonce.handling.entities import Entity
 from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
+from exactlyonce.hosting.deliveries.maintenance import Maintenance
 from exactlyonce.hosting.deliveries.triggers import ENVIRONMENT, Cause, Failures, named
-from exactlyonce.hosting.upkeep.maintenance import Maintenance
 from exactlyonce.protocols.steps.give_back import Returned, give_back, send
 from exactlyonce.protocols.steps.park import put_aside
 from exactlyonce.records.outbox import Output

@@ -18,6 +18,7 @@ from exactlyonce.effects.library import FoundRequests
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError, InvalidMessage
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.messages import EntityKey
+from exactlyonce.hosting.deliveries.maintenance import Maintenance
 from exactlyonce.hosting.deliveries.receiver import Receiver
 from exactlyonce.hosting.deliveries.triggers import named
 from exactlyonce.hosting.requests.asker import Answered, encoded
@@ -33,7 +34,6 @@ from exactlyonce.hosting.requests.door import (
     refused,
     response_of,
 )
-from exactlyonce.hosting.upkeep.maintenance import Maintenance
 from exactlyonce.protocols.outbox.judge import request_unknown
 from exactlyonce.protocols.outbox.protocol import Outbox
 from exactlyonce.protocols.outbox.requests import Opened, close_request, find_request, open_request

@@ -25,9 +25,9 @@ from exactlyonce.errors import (
     TryAgainLater,
 )
 from exactlyonce.handling.entities import Entity
+from exactlyonce.hosting.deliveries.maintenance import Maintenance
 from exactlyonce.hosting.deliveries.poison import require_readable
 from exactlyonce.hosting.deliveries.triggers import named
-from exactlyonce.hosting.upkeep.maintenance import Maintenance
 from exactlyonce.protocols.outbox.judge import Proof
 from exactlyonce.protocols.outbox.protocol import Outbox
 from exactlyonce.protocols.outbox.repair import TokenReset, renumber, reset_token

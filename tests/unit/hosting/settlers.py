@@ -17,10 +17,10 @@ from exactlyonce.effects.library import FoundParked, LoadParked
 from exactlyonce.effects.port import Awaited
 from exactlyonce.errors import HandlerFailed
 from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
+from exactlyonce.hosting.deliveries.maintenance import Maintenance
 from exactlyonce.hosting.deliveries.poison import PoisonSettler
 from exactlyonce.hosting.deliveries.settlement import Returner, Settler
 from exactlyonce.hosting.deliveries.triggers import Failures
-from exactlyonce.hosting.upkeep.maintenance import Maintenance
 from exactlyonce.records.library import ParkedMessage
 from exactlyonce.records.outbox import Output
 from exactlyonce.testing.world import ManualClock, World

@@ -1,4 +1,4 @@
-"""Functions on a function app, registered for the queues that lead to an application."""
+"""Functions on a function app: for the queues that lead to an application, and the timer of the sweeper."""
 
 from __future__ import annotations
 
@@ -90,3 +90,23 @@ def _function(name: str, take: Taking, kind: Any) -> Callable[..., Awaitable[Non
     function.__name__ = name
     function.__annotations__ = {argument: kind, "return": None}
     return function
+
+
+EVERY_MINUTE = "0 * * * * *"
+
+
+def register_sweeper(
+    app: func.FunctionApp | func.Blueprint, sweep: Callable[[], Awaitable[object]], schedule: str
+) -> None:
+    """Register a timer that sweeps.
+
+    Args:
+        app: the function app, or a blueprint of it.
+        sweep: the function to call.
+        schedule: six fields of NCRONTAB.
+    """
+
+    async def exactlyonce_sweep(timer: func.TimerRequest) -> None:  # noqa: ARG001  # The host passes it.
+        await sweep()
+
+    app.timer_trigger(arg_name="timer", schedule=schedule)(exactlyonce_sweep)
