@@ -48,12 +48,7 @@ _INFLATED: Final = frozenset({"", "identity", "gzip", "deflate", "br", "zstd"})
 
 
 def content_of(received: Received, names: tuple[str, ...]) -> dict[str, Any]:
-    """The properties of a reply that come from an answer.
-
-    Args:
-        received: the answer.
-        names: the names of the headers that replies carry.
-    """
+    """The properties of a reply that come from an answer; `names` are the headers that replies carry."""
     headers = {name: _text(received.headers[name.lower()]) for name in names if name.lower() in received.headers}
     kept: dict[str, Any] = {"status": received.status, "headers": headers, "body": None, "cut": received.body is None}
     if received.body:
@@ -114,7 +109,6 @@ class _Taken:
 
     Attributes:
         delivered: the envelope as delivered, with the data or the address of a blob.
-        call: the call without its body: a try needs the body, a reply does not.
         made: the time of the call.
         tried_before: whether an earlier try may have gone out with an unknown outcome.
     """
@@ -140,14 +134,9 @@ class Caller:
 
     Attributes:
         apis: the services, by name.
-        wire: sends the requests.
         publisher: sends calls to their queues once more, and sends replies.
-        routes: the limits of the queues.
         claims: fetches calls that are too large for their queue.
         begin: awaited before anything else.
-        now: the present.
-        random: draws delays.
-        show: reduces an exception to the part that may be logged.
         observer_slot: the observer, which is told of every try.
     """
 

@@ -20,7 +20,6 @@ class Request:
     """An HTTP request.
 
     Attributes:
-        method, address: the request line.
         headers: the key and credentials among them, so the representation of a request has no headers.
         body: JSON; None for no body.
         timeout: the limit for the whole exchange.
@@ -43,7 +42,6 @@ class Received:
     """An answer.
 
     Attributes:
-        status: the status code.
         headers: names in lower case.
         body: the bytes as received; None for a body above the limit.
     """
@@ -63,7 +61,6 @@ class Wire(Protocol):
 
     async def send(self, request: Request) -> Received | str:
         """Send a request. Returns the class of the failure without an answer: then the request may have been carried out."""
-        ...
 
 
 class HttpWire:

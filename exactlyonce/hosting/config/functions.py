@@ -22,12 +22,9 @@ class Served:
     """A destination whose messages the application's functions take.
 
     Attributes:
-        name: the name of the destination.
         verb: the first part of the function's name.
         take: awaits a delivered message, or the messages of a batch.
         settle: awaits a message that the queue gave up on.
-        sessions: whether the queue has sessions.
-        batches: whether `take` awaits batches.
         subscription: the subscription, for a topic; None for a queue.
     """
 
@@ -98,13 +95,7 @@ EVERY_MINUTE = "0 * * * * *"
 def register_sweeper(
     app: func.FunctionApp | func.Blueprint, sweep: Callable[[], Awaitable[object]], schedule: str
 ) -> None:
-    """Register a timer that sweeps.
-
-    Args:
-        app: the function app, or a blueprint of it.
-        sweep: the function to call.
-        schedule: six fields of NCRONTAB.
-    """
+    """Register a timer that calls `sweep`; the schedule has six fields of NCRONTAB."""
 
     async def exactlyonce_sweep(timer: func.TimerRequest) -> None:  # noqa: ARG001  # The host passes it.
         await sweep()

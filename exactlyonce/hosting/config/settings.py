@@ -32,18 +32,22 @@ _ROOT: Final = "AzureWebJobsScriptRoot"
 _SPAN: Final = re.compile(r"(?:(\d+)\.)?(\d+):(\d\d):(\d\d)(?:\.\d+)?")
 
 
+def seconds_of(span: object) -> float | None:
+    """The seconds of a time span, as host.json writes it; None for any other text."""
+    parts = _SPAN.fullmatch(span) if isinstance(span, str) else None
+    if parts is None:
+        return None
+    days, hours, minutes, seconds = (int(group or 0) for group in parts.groups())
+    return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds).total_seconds()
+
+
 def function_timeout(environment: Mapping[str, str] = os.environ) -> float | None:
     """Seconds after which the host ends a function, and with it the process and all other functions there.
 
     An application setting overrides host.json. None if neither has a limit: then the plan's limit holds, at least 5 minutes.
     None also for no limit, and for an unreadable text, which the host refuses.
     """
-    limit = setting(environment, _IN_SETTINGS) or _of_host_json(setting(environment, _ROOT))
-    span = _SPAN.fullmatch(limit) if isinstance(limit, str) else None
-    if span is None:
-        return None
-    days, hours, minutes, seconds = (int(group or 0) for group in span.groups())
-    return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds).total_seconds()
+    return seconds_of(setting(environment, _IN_SETTINGS) or _of_host_json(setting(environment, _ROOT)))
 
 
 def _of_host_json(root: str | None) -> object:

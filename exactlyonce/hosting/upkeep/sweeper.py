@@ -101,15 +101,6 @@ class Sweeper:
 
     Entities are taken in random order, those that failed in the last run at the end. So entities that cannot be swept delay no
     other entity.
-
-    Args:
-        maintenance: runs the protocols' sweeps.
-        listing: lists books, and unfinished entities.
-        runtime: time, and the random order.
-        show: reduces an exception to the part that may be logged.
-
-    Attributes:
-        maintenance: as given.
     """
 
     def __init__(self, maintenance: Maintenance, listing: AsyncListing, runtime: Runtime, show: Show = shown) -> None:
@@ -138,9 +129,7 @@ class Sweeper:
         before = self._runtime.now() - older_than
         while True:
             run.is_cut, tried = False, len(run.tried)
-            half = (
-                self._elapsed(run) + (LONGEST - self._elapsed(run)) / 2
-            )  # The other half of the time is for sweeping.
+            half = (self._elapsed(run) + LONGEST) / 2  # The other half of the time is for sweeping.
             for entity in types:
                 await self._list(entity, asked, before, run, half)
             await self._sweep_all(run)
