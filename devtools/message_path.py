@@ -23,10 +23,10 @@ from exactlyonce.drivers.retry import Backoff, Retrying, Runtime
 from exactlyonce.effects.port import Awaited
 from exactlyonce.handling.routes import Routes
 from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
+from exactlyonce.hosting.deliveries.maintenance import Maintenance
 from exactlyonce.hosting.deliveries.poison import PoisonSettler
 from exactlyonce.hosting.deliveries.receiver import Receiver
 from exactlyonce.hosting.deliveries.triggers import Failures
-from exactlyonce.hosting.upkeep.maintenance import Maintenance
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.world import InstantClock
 from exactlyonce.transports.port import MemoryTransport

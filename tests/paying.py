@@ -15,10 +15,11 @@ from typing import Any
 
 from exactlyonce import Api, Destination, Envelope, TryAgainLater
 from exactlyonce.drivers.publisher import Publisher
-from exactlyonce.hosting.caller import Caller, Received, Request
+from exactlyonce.hosting.caller import Caller
 from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
 from exactlyonce.records.outbox import Output
 from exactlyonce.testing.world import ManualClock, World
+from exactlyonce.transports.http import Received, Request
 from tests.calling import ORDERS, PAYMENTS, RECEIPTS, orders, taken
 
 MINUTE = timedelta(seconds=60)

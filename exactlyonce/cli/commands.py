@@ -11,28 +11,45 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, MutableMapping
+from collections.abc import Iterator, MutableMapping, Sequence
+from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from exactlyonce.cli import bulk
 from exactlyonce.cli.command import DONE, NOT_DONE, NOT_POSSIBLE
 from exactlyonce.cli.tables import (
     application_lines,
     book_lines,
     discarding_lines,
     evidence_lines,
+    group_lines,
     inspected_lines,
+    parked_lines,
     plain,
+    pretty,
     sequence_lines,
 )
+from exactlyonce.drivers.retry import Clock, SystemClock
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.messages import EntityKey
 from exactlyonce.hosting.application import ExactlyOnce
-from exactlyonce.hosting.upkeep.operator import Operator
+from exactlyonce.hosting.upkeep.operator import (
+    RATE,
+    Action,
+    Operator,
+    Results,
+    Selection,
+    discarding,
+    grouped,
+    on_each,
+    requeuing,
+    selected,
+)
 from exactlyonce.local_settings import use_local_settings
+from exactlyonce.protocols.outbox.judge import Proof
+from exactlyonce.stores.port import ListedMessage
 from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import read_json
 from exactlyonce.values.lifetimes import SETTLING_IN, Retention
@@ -49,37 +66,33 @@ documents were moved unchanged, with their companions.
 Nothing was changed. Say --yes to go on."""
 
 
-async def application(once: ExactlyOnce, options: argparse.Namespace) -> int:
-    """Show the application, or forget an entity type."""
+async def _application(once: ExactlyOnce, options: argparse.Namespace) -> int:
     ownership = await once.ownership()
     stored = await ownership.stored()
     if stored is None:
-        return _answer(_NONE, NOT_DONE)
+        return _say(NOT_DONE, _NONE)
     if options.forget is None:
-        return _answer("\n".join(application_lines(stored)), DONE)
+        return _say(DONE, *application_lines(stored))
     if not options.yes:
-        return _answer(_GONE.format(type=plain(options.forget)), NOT_POSSIBLE)
-    return _answer("forgotten", DONE) if await ownership.forget(options.forget, stored) else _answer(_CHANGED, NOT_DONE)
+        return _say(NOT_POSSIBLE, _GONE.format(type=plain(options.forget)))
+    return _say(DONE, "forgotten") if await ownership.forget(options.forget, stored) else _say(NOT_DONE, _CHANGED)
 
 
-async def retention(once: ExactlyOnce, options: argparse.Namespace) -> int:
-    """Change the retention."""
+async def _retention(once: ExactlyOnce, options: argparse.Namespace) -> int:
     ownership = await once.ownership()
     stored = await ownership.stored()
     if stored is None:
-        return _answer(_NONE, NOT_DONE)
+        return _say(NOT_DONE, _NONE)
     present = stored.application.retention
     if not present.settled(stored.now):
-        return _answer("\n".join([*application_lines(stored), "A change is under way; nothing was changed."]), NOT_DONE)
+        return _say(NOT_DONE, *application_lines(stored), "A change is under way; nothing was changed.")
     if options.new == present.current:
-        return _answer(f"it is {present.current} already", DONE)
+        return _say(DONE, f"it is {present.current} already")
     if not options.yes:
-        return _answer(
-            "\n".join([*_effects(present, options.new), "Nothing was changed. Say --yes to go on."]), NOT_POSSIBLE
-        )
+        return _say(NOT_POSSIBLE, *_effects(present, options.new), "Nothing was changed. Say --yes to go on.")
     if not await ownership.change_retention(options.new, stored):
-        return _answer(_CHANGED, NOT_DONE)
-    return _answer("\n".join(["changed", *_effects(present, options.new)]), DONE)
+        return _say(NOT_DONE, _CHANGED)
+    return _say(DONE, "changed", *_effects(present, options.new))
 
 
 def _effects(present: Retention, new: timedelta) -> Iterator[str]:
@@ -96,8 +109,10 @@ def _effects(present: Retention, new: timedelta) -> Iterator[str]:
     yield "Another change has to wait until then. EXACTLYONCE__retention, if set, has to be the new retention by then."
 
 
-def _answer(text: str, code: int) -> int:
-    print(text)
+def _say(code: int, *lines: str) -> int:
+    """Print lines, and return the exit code."""
+    for line in lines:
+        print(line)
     return code
 
 
@@ -170,6 +185,126 @@ def _az(*arguments: str) -> list[Any]:
     return printed
 
 
+# Commands on many parked messages.
+
+
+_REQUEUING_ALL: Final = "Nothing was sent. Say --yes to send them, in this order, under their own ids."
+_DISCARDING_ALL: Final = """\
+Discarded messages are gone for good, bodies and all. Copies that still come are processed like any other message; and read
+models in order wait for numbers that they lack. Nothing was changed. Say --yes to go on."""
+_SECONDS_BETWEEN: Final = 1.0
+"""Least time between two lines of progress."""
+_MOST_SHOWN: Final = 20
+"""Most messages that the text output names as still parked. JSON names all."""
+
+
+async def _parked(once: ExactlyOnce, options: argparse.Namespace) -> int:
+    operator = await once.operator()
+    messages = await _selected(operator, options)
+    if options.groups:
+        groups = grouped(messages)
+        return _say_json([asdict(group) for group in groups]) if options.json else _say(DONE, *group_lines(groups))
+    if options.json:
+        return _say_json([await _item(operator, message, options) for message in messages])
+    _say(DONE, *(parked_lines(messages) if messages else ["nothing is parked"]))
+    for item in messages:
+        if options.bodies and (message := await operator.parked_message(item.entity, item.message)) is not None:
+            _say(DONE, "", plain(item.message), pretty(message.envelope))
+        if options.evidence and (evidence := await operator.evidence(item.entity, item.message)) is not None:
+            _say(DONE, "", *evidence_lines(evidence))
+    return DONE
+
+
+async def _item(operator: Operator, entry: ListedMessage, options: argparse.Namespace) -> dict[str, Any]:
+    """A parked message for JSON, with body and evidence if the arguments ask for them."""
+    item = asdict(entry)
+    if options.bodies and (message := await operator.parked_message(entry.entity, entry.message)) is not None:
+        item["envelope"] = message.envelope.value
+    if options.evidence and (evidence := await operator.evidence(entry.entity, entry.message)) is not None:
+        item["hash"] = evidence.hash
+        item["processed"] = {
+            ref.key: proof._asdict() if isinstance(proof, Proof) else proof for ref, proof in evidence.receivers
+        }
+    return item
+
+
+async def _requeue_all(once: ExactlyOnce, options: argparse.Namespace) -> int:
+    operator = await once.operator()
+    return await _all(operator, options, requeuing(operator, options.to), _REQUEUING_ALL)
+
+
+async def _discard_all(once: ExactlyOnce, options: argparse.Namespace) -> int:
+    operator = await once.operator()
+    return await _all(operator, options, discarding(operator), _DISCARDING_ALL)
+
+
+async def _all(operator: Operator, options: argparse.Namespace, action: Action, risk: str) -> int:
+    messages, clock = await _selected(operator, options), SystemClock()
+    if not options.yes:
+        _say_selected(messages, risk, as_json=options.json)
+        return NOT_POSSIBLE if messages else DONE
+    results = await on_each(messages, action, clock, options.rate or RATE, _Progress(clock, len(messages)))
+    if options.json:
+        _say_json(_as_json(results))
+    else:
+        _say_results(results)
+    return DONE if results.complete else NOT_DONE
+
+
+async def _selected(operator: Operator, options: argparse.Namespace) -> list[ListedMessage]:
+    return await selected(operator, Selection(options.reason, options.type), options.limit)
+
+
+def _say_selected(messages: Sequence[ListedMessage], risk: str, *, as_json: bool) -> None:
+    groups = grouped(messages)
+    if as_json:
+        _say_json({"selected": len(messages), "groups": [asdict(group) for group in groups]})
+    elif messages:
+        _say(DONE, *group_lines(groups), "", f"{len(messages)} messages. {risk}")
+    else:
+        _say(DONE, "no parked message matches")
+
+
+class _Progress:
+    """Prints progress to stderr, at most a line in a second."""
+
+    def __init__(self, clock: Clock, of: int) -> None:
+        self._clock = clock
+        self._of = of
+        self._began = self._shown = clock.now()
+
+    def __call__(self, results: Results) -> None:
+        now = self._clock.now()
+        if (now - self._shown).total_seconds() < _SECONDS_BETWEEN:
+            return
+        self._shown = now
+        tried, seconds = self._of - results.left, (now - self._began).total_seconds()
+        text = f"{tried} of {self._of}, {tried / seconds:.0f} in a second, {len(results.not_done)} not done"
+        print(text, file=sys.stderr)
+
+
+def _say_results(results: Results) -> None:
+    _say(DONE, *(f"{count} {text}" for text, count in results.counts.most_common()))
+    if results.left:
+        _say(DONE, f"{results.left} not tried: the store or the queues did not answer; run the command again")
+    for item, why in results.not_done[:_MOST_SHOWN]:
+        _say(DONE, f"{plain(item.entity)} {plain(item.message)}: {plain(why)}")
+    if (more := len(results.not_done) - _MOST_SHOWN) > 0:
+        _say(DONE, f"and {more} more; --json names all")
+
+
+def _as_json(results: Results) -> dict[str, Any]:
+    not_done = [{"entity": item.entity, "message": item.message, "reason": why} for item, why in results.not_done]
+    return {"outcomes": dict(results.counts), "not_done": not_done, "not_tried": results.left}
+
+
+def _say_json(value: object) -> int:
+    return _say(DONE, json.dumps(value, indent=2, default=str))  # Decimals, as their digits.
+
+
+# Commands on a parked message, and on an entity.
+
+
 _RISK: Final = """\
 After a failover that lost writes, or after a container was restored, the session token in an entity's ledger may be ahead of
 the account. Then no message to the entity can be finished. This command replaces the token by the token of a write made now, if
@@ -204,10 +339,9 @@ def run(options: argparse.Namespace) -> int:
     logging.basicConfig(level=logging.ERROR, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
     try:
         return asyncio.run(_run(application_in(options.app, options.azure), options))
-    except ConfigurationError as error:
-        return _refused(error, NOT_POSSIBLE)
     except ExactlyOnceError as error:
-        return _refused(error, NOT_DONE)
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return NOT_POSSIBLE if isinstance(error, ConfigurationError) else NOT_DONE
 
 
 async def _run(once: ExactlyOnce, options: argparse.Namespace) -> int:
@@ -225,28 +359,26 @@ async def _requeue(once: ExactlyOnce, options: argparse.Namespace) -> int:
     requeued = await operator.requeue(place, options.message, options.to)
     match requeued.outcome:
         case "sent":
-            _print([f"sent as {plain(requeued.sent)}"])
+            return _say(DONE, f"sent as {plain(requeued.sent)}")
         case "not parked":
-            _print([_NOT_PARKED])
+            return _say(NOT_DONE, _NOT_PARKED)
         case refused:
-            _print([f"{_REFUSED[refused]}, so it stays parked: {_AS_NEW}"])
-    return DONE if requeued.outcome == "sent" else NOT_DONE
+            return _say(NOT_DONE, f"{_REFUSED[refused]}, so it stays parked: {_AS_NEW}")
 
 
 async def _renewed(operator: Operator, options: argparse.Namespace, place: str) -> int:
     """Show the evidence about a parked message, and give it a new identity. `DONE` if the message can be sent now."""
     evidence = await operator.evidence(place, options.message)
     if evidence is None:
-        _print([_NOT_PARKED])
-        return NOT_DONE
-    _print(evidence_lines(evidence))
+        return _say(NOT_DONE, _NOT_PARKED)
+    _say(DONE, *evidence_lines(evidence))
     if not options.yes:
-        _print(["", _RISK_OF_RENEWING])
-        return NOT_POSSIBLE
+        return _say(NOT_POSSIBLE, "", _RISK_OF_RENEWING)
     renewed = await operator.renew(place, options.message)
     if renewed.outcome == "not needed":
-        _print(["", "the receiver takes the message under its present identity: requeue it without --as-new"])
-        return NOT_DONE
+        return _say(
+            NOT_DONE, "", "the receiver takes the message under its present identity: requeue it without --as-new"
+        )
     return DONE
 
 
@@ -254,52 +386,43 @@ async def _discard(once: ExactlyOnce, options: argparse.Namespace) -> int:
     operator, place = await once.operator(), _place(options.entity)
     parked = await operator.parked_message(place, options.message)
     if parked is None:
-        _print([_NOT_PARKED])
-        return NOT_DONE
+        return _say(NOT_DONE, _NOT_PARKED)
     if not options.yes:
-        _print([*discarding_lines(parked), "", _RISK_OF_DISCARDING])
-        return NOT_POSSIBLE
+        return _say(NOT_POSSIBLE, *discarding_lines(parked), "", _RISK_OF_DISCARDING)
     there = await operator.discard(place, options.message)
-    _print(["discarded" if there else _NOT_PARKED])
-    return DONE if there else NOT_DONE
+    return _say(DONE, "discarded") if there else _say(NOT_DONE, _NOT_PARKED)
 
 
 async def _inspect(once: ExactlyOnce, options: argparse.Namespace) -> int:
     _, ref = _entity(once, options)
-    _print(inspected_lines(ref, await (await once.operator()).inspect(ref), bodies=options.bodies))
-    return DONE
+    inspected = await (await once.operator()).inspect(ref)
+    return _say(DONE, *inspected_lines(ref, inspected, bodies=options.bodies))
 
 
 async def _books(once: ExactlyOnce, _: argparse.Namespace) -> int:
     books = [item async for page in (await once.operator()).books() for item in page]
-    _print(book_lines(books) if books else ["all books have ended"])
-    return DONE
+    return _say(DONE, *(book_lines(books) if books else ["all books have ended"]))
 
 
 async def _sweep(once: ExactlyOnce, options: argparse.Namespace) -> int:
     entity = None if options.type is None else _type(once, options.type)
     older_than = None if options.older_than is None else timedelta(seconds=options.older_than)
     swept = await once.sweep(entity, older_than, options.limit)
-    _print([f"{swept.swept} swept, {len(swept.failed)} failed, {swept.left} left"])
-    _print(f"{plain(what)}: {plain(reason)}" for what, reason in swept.failed)
+    _say(DONE, f"{swept.swept} swept, {len(swept.failed)} failed, {swept.left} left")
+    _say(DONE, *(f"{plain(what)}: {plain(reason)}" for what, reason in swept.failed))
     return NOT_DONE if swept.failed or swept.left else DONE
 
 
 async def _tend(once: ExactlyOnce, options: argparse.Namespace) -> int:
     entity, ref = _entity(once, options)
     await once.tend(entity, EntityKey(ref.id, ref.partition))
-    _print(["done; 'inspect' shows what is still held"])
-    return DONE
+    return _say(DONE, "done; 'inspect' shows what is still held")
 
 
 async def _replay(once: ExactlyOnce, options: argparse.Namespace) -> int:
     entity, ref = _entity(once, options)
-    _print(
-        [
-            f"{await once.replay(entity, EntityKey(ref.id, ref.partition), options.first, options.last)} messages sent again"
-        ]
-    )
-    return DONE
+    sent = await once.replay(entity, EntityKey(ref.id, ref.partition), options.first, options.last)
+    return _say(DONE, f"{sent} messages sent again")
 
 
 async def _renumber(once: ExactlyOnce, options: argparse.Namespace) -> int:
@@ -307,38 +430,36 @@ async def _renumber(once: ExactlyOnce, options: argparse.Namespace) -> int:
     operator = await once.operator()
     if not options.yes:
         ledger = (await operator.inspect(ref)).ledger
-        _print([*sequence_lines(() if ledger is None else ledger.sequences), "", _RISK_OF_RENUMBERING])
-        return NOT_POSSIBLE
+        lines = sequence_lines(() if ledger is None else ledger.sequences)
+        return _say(NOT_POSSIBLE, *lines, "", _RISK_OF_RENUMBERING)
     forgotten = await operator.renumber(entity, ref)
-    _print([*sequence_lines(forgotten), f"{len(forgotten)} sequences forgotten"])
-    return DONE
+    return _say(DONE, *sequence_lines(forgotten), f"{len(forgotten)} sequences forgotten")
 
 
 async def _reset_token(once: ExactlyOnce, options: argparse.Namespace) -> int:
     entity, ref = _entity(once, options)
     if not options.yes:
-        _print([_RISK])
-        return NOT_POSSIBLE
+        return _say(NOT_POSSIBLE, _RISK)
     reset = await (await once.operator()).reset_token(entity, ref)
     match reset.outcome:
         case "reset":
-            _print(["reset"])
-            _print(f"the kept message {plain(item)} was lost, and will not be sent" for item in reset.kept)
+            lost = (f"the kept message {plain(item)} was lost, and will not be sent" for item in reset.kept)
+            return _say(DONE, "reset", *lost)
         case "no token":
-            _print(["there is no session token to replace"])
+            return _say(NOT_DONE, "there is no session token to replace")
         case "not ahead":
-            _print(["a replica answers at the token, so it is not ahead of the account; nothing was changed"])
-    return DONE if reset.outcome == "reset" else NOT_DONE
+            text = "a replica answers at the token, so it is not ahead of the account; nothing was changed"
+            return _say(NOT_DONE, text)
 
 
 _COMMANDS: Final = {
-    "application": application,
-    "retention": retention,
-    "parked": bulk.parked,
+    "application": _application,
+    "retention": _retention,
+    "parked": _parked,
     "requeue": _requeue,
-    "requeue-all": bulk.requeue_all,
+    "requeue-all": _requeue_all,
     "discard": _discard,
-    "discard-all": bulk.discard_all,
+    "discard-all": _discard_all,
     "inspect": _inspect,
     "books": _books,
     "sweep": _sweep,
@@ -412,13 +533,3 @@ def _array(text: str) -> list[Any] | None:
     except ValueError:
         return None
     return value if isinstance(value, list) and len(value) > 1 else None
-
-
-def _print(lines: Iterable[str]) -> None:
-    for line in lines:
-        print(line)
-
-
-def _refused(error: ExactlyOnceError, code: int) -> int:
-    print(f"{type(error).__name__}: {error}", file=sys.stderr)
-    return code

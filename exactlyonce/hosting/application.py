@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar
@@ -19,24 +19,17 @@ from exactlyonce.handling.routes import Destination, Model, Routes, name_of
 from exactlyonce.hosting.accounts.ownership import Ownership
 from exactlyonce.hosting.accounts.port import Accounts, Needs
 from exactlyonce.hosting.accounts.resources import AzureResources
-from exactlyonce.hosting.config.checks import (
-    receiver_of,
-    require_announced,
-    require_destinations,
-    require_distinct,
-    require_led_to,
-    require_rebuilds,
-)
+from exactlyonce.hosting.config.checks import leading_to, receiver_of, require_declared, require_led_to
 from exactlyonce.hosting.config.connections import Connections, ServiceBusConnection, StorageConnection
+from exactlyonce.hosting.config.functions import EVERY_MINUTE, Served, register_sweeper, require_own_queues
 from exactlyonce.hosting.config.settings import Settings, load_all
-from exactlyonce.hosting.deliveries.functions import Served, require_own_queues
 from exactlyonce.hosting.deliveries.settlement import Outcome
 from exactlyonce.hosting.deliveries.triggers import Adapter, Delivered, told
 from exactlyonce.hosting.requests.asker import Answered, Keys, Request, require_answers
 from exactlyonce.hosting.requests.door import Door
 from exactlyonce.hosting.requests.opened_door import OpenedDoor, require_requests
 from exactlyonce.hosting.upkeep.operator import Operator
-from exactlyonce.hosting.upkeep.sweeper import EVERY_MINUTE, Swept, register_sweeper
+from exactlyonce.hosting.upkeep.sweeper import Swept
 from exactlyonce.hosting.wiring import wire
 from exactlyonce.stores.port import Condition
 from exactlyonce.values.declarations import declared
@@ -81,12 +74,8 @@ class ExactlyOnce:
         self._entities = declared("The entities of an application", entities, Entity, _ENTITIES)
         named = declared("The destinations= of an application", destinations, (Destination, Api), _DESTINATIONS)
         self._destinations = tuple(item.queue if isinstance(item, Api) else item for item in named)
-        require_distinct(self._entities, self._destinations)
-        require_rebuilds(self._entities, self._destinations)
-        require_destinations(self._entities, self._destinations)
-        require_announced(self._entities, self._destinations)
+        require_declared(self._entities, self._destinations)
         self._settings = settings
-
         connections = self._connections = Connections(storage, service_bus)
 
         def opened(runtime: Runtime, dated: Callable[[datetime], None]) -> Accounts:
@@ -419,7 +408,10 @@ class ExactlyOnce:
                 "sessions=, batches= and subscription= are of Service Bus, and this application is on storage queues. Leave "
                 "them out, or set EXACTLYONCE__transport to servicebus."
             )
-        served = [self._served(item, sessions, batches, subscription) for item in named or self._leading_here()]
+        if not named:
+            require_led_to(self._entities, (item for item in self.destinations if isinstance(item, Destination)))
+        chosen = named or leading_to(self._entities, self.destinations)
+        served = [self._served(item, sessions, batches, subscription) for item in chosen]
         require_own_queues(served, self._settings)
         for item in served:
             item.register(app, self._settings)
@@ -441,8 +433,7 @@ class ExactlyOnce:
         Raises:
             ConfigurationError: no timer sweeps this application, or the entity has another strategy.
         """
-        self._require_served(entity)
-        return await OpenedDoor(self._parts.requests, self._parts.show).open(request, entity, message)
+        return await self._opened_door(entity).open(request, entity, message)
 
     @told
     async def serve_request(
@@ -462,8 +453,7 @@ class ExactlyOnce:
         Raises:
             ConfigurationError: as `open_request` does; or the route has no parameter `request`.
         """
-        self._require_served(entity)
-        return await OpenedDoor(self._parts.requests, self._parts.show).serve(request, entity, key)
+        return await self._opened_door(entity).serve(request, entity, key)
 
     def sweep_on(self, app: func.FunctionApp | func.Blueprint, schedule: str = EVERY_MINUTE) -> None:
         """Register a timer that calls `sweep`. An application that answers requests needs the timer: no queue redelivers a
@@ -555,21 +545,11 @@ class ExactlyOnce:
         await self._parts.books.end()
         await self._parts.resources.close()
 
-    def _leading_here(self) -> Iterator[Destination | Api]:
-        require_led_to(
-            self._entities, (destination for destination in self.destinations if isinstance(destination, Destination))
-        )
-        return (
-            destination
-            for destination in self.destinations
-            if isinstance(destination, Api) or receiver_of(destination, self._entities) is not None
-        )
-
     def _served(
         self, destination: Destination | Api, sessions: bool, batches: bool, subscription: str | None
     ) -> Served:
         name = destination.name
-        if name not in {item.name for item in self._destinations}:
+        if all(name != item.name for item in self._destinations):
             raise ConfigurationError(f"Destination {name!r} is not of this application. Add it to destinations=.")
         if isinstance(destination, Api):
             return Served(name, "call", self.call, self.settle_call)
@@ -583,9 +563,10 @@ class ExactlyOnce:
         settle = partial(self.settle, entity=entity, queue=name)
         return Served(name, "process", partial(take, entity=entity), settle, sessions, batches, subscription)
 
-    def _require_served(self, entity: Entity[Any]) -> None:
+    def _opened_door(self, entity: Entity[Any]) -> OpenedDoor:
         self._require_swept(entity)
         require_requests(entity)
+        return OpenedDoor(self._parts.requests, self._parts.show)
 
     def _require_swept(self, entity: Entity[Any]) -> None:
         self._require_own(entity)

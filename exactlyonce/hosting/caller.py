@@ -20,10 +20,8 @@ from email.message import Message
 from email.utils import parsedate_to_datetime
 from itertools import islice
 from random import Random
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from urllib.parse import quote
-
-import aiohttp
 
 from exactlyonce.drivers.observer import ObserverSlot
 from exactlyonce.drivers.publisher import Publisher
@@ -36,112 +34,9 @@ from exactlyonce.hosting.deliveries.triggers import Delivered, delivery_of, enve
 from exactlyonce.raised import ApplicationsCode, Show, causes_of, class_of, shown
 from exactlyonce.records.ledger import CALL_TYPE, TRIED, ReplyTo
 from exactlyonce.records.outbox import Output
+from exactlyonce.transports.http import Received, Request, Wire
 from exactlyonce.values.envelope import Envelope, key_of
 from exactlyonce.values.frozen_json import Json, is_json, read_json
-
-# The wire: one HTTP request, and its answer or failure.
-
-
-_NOT_FINAL: Final = frozenset({401, 408, 409, 425, 429})
-"""401 is about the credentials of one try, and may come before the service has looked for the key of an earlier try."""
-_SERVER_ERROR: Final = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """An HTTP request.
-
-    Attributes:
-        method, address: the request line.
-        headers: the key and credentials among them, so the representation of a request has no headers.
-        body: JSON; None for no body.
-        timeout: the limit for the whole exchange.
-        most_bytes: the limit for the answer's body.
-    """
-
-    method: str
-    address: str
-    headers: Mapping[str, str]
-    body: bytes | None
-    timeout: timedelta
-    most_bytes: int
-
-    def __repr__(self) -> str:
-        return f"Request({self.method!r})"
-
-
-@dataclass(frozen=True, slots=True)
-class Received:
-    """An answer.
-
-    Attributes:
-        status: the status code.
-        headers: names in lower case.
-        body: the bytes as received; None for a body above the limit.
-    """
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes | None
-
-    @property
-    def is_final(self) -> bool:
-        """Whether the service, or a gateway before it, has decided. After any other answer the call is tried again."""
-        return self.status not in _NOT_FINAL and self.status < _SERVER_ERROR
-
-
-class Wire(Protocol):
-    """Sends requests."""
-
-    async def send(self, request: Request) -> Received | str:
-        """Send a request. Returns the class of the failure without an answer: then the request may have been carried out."""
-        ...
-
-
-class HttpWire:
-    """Sends requests with aiohttp: follows no redirect, and keeps no cookie. Its client opens on first use."""
-
-    def __init__(self) -> None:
-        self._session: aiohttp.ClientSession | None = None
-
-    async def send(self, request: Request) -> Received | str:
-        timeout = aiohttp.ClientTimeout(total=request.timeout.total_seconds())
-        try:
-            async with self._open().request(
-                request.method,
-                request.address,
-                headers=request.headers,
-                data=request.body,
-                timeout=timeout,
-                allow_redirects=False,
-            ) as response:
-                headers = {name.lower(): value for name, value in response.headers.items()}
-                return Received(response.status, headers, await _body(response, request.most_bytes))
-        # Credentials may be no valid header (ValueError), and a broken answer may raise any of these from the parser.
-        except (aiohttp.ClientError, asyncio.TimeoutError, OSError, ValueError) as error:
-            return type(error).__name__
-
-    async def close(self) -> None:
-        """Close the client. A later use opens a new client."""
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
-
-    def _open(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            connector = aiohttp.TCPConnector(limit=0)  # Each `Api` has a limit of its own.
-            self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
-        return self._session
-
-
-async def _body(response: aiohttp.ClientResponse, most: int) -> bytes | None:
-    read = bytearray()
-    async for part in response.content.iter_chunked(most + 1):
-        read += part
-        if len(read) > most:
-            return None
-    return bytes(read)
-
 
 # The content of a reply. A reply is committed: a lost part of the answer would be lost for ever.
 
@@ -153,12 +48,7 @@ _INFLATED: Final = frozenset({"", "identity", "gzip", "deflate", "br", "zstd"})
 
 
 def content_of(received: Received, names: tuple[str, ...]) -> dict[str, Any]:
-    """The properties of a reply that come from an answer.
-
-    Args:
-        received: the answer.
-        names: the names of the headers that replies carry.
-    """
+    """The properties of a reply that come from an answer; `names` are the headers that replies carry."""
     headers = {name: _text(received.headers[name.lower()]) for name in names if name.lower() in received.headers}
     kept: dict[str, Any] = {"status": received.status, "headers": headers, "body": None, "cut": received.body is None}
     if received.body:
@@ -219,7 +109,6 @@ class _Taken:
 
     Attributes:
         delivered: the envelope as delivered, with the data or the address of a blob.
-        call: the call without its body: a try needs the body, a reply does not.
         made: the time of the call.
         tried_before: whether an earlier try may have gone out with an unknown outcome.
     """
@@ -245,14 +134,9 @@ class Caller:
 
     Attributes:
         apis: the services, by name.
-        wire: sends the requests.
         publisher: sends calls to their queues once more, and sends replies.
-        routes: the limits of the queues.
         claims: fetches calls that are too large for their queue.
         begin: awaited before anything else.
-        now: the present.
-        random: draws delays.
-        show: reduces an exception to the part that may be logged.
         observer_slot: the observer, which is told of every try.
     """
 

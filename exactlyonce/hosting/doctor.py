@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, Literal
@@ -15,11 +15,10 @@ import azure.functions as func
 
 from exactlyonce.attempt import Strategy
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError
-from exactlyonce.handling.calls import Api
 from exactlyonce.hosting.application import ExactlyOnce
-from exactlyonce.hosting.config.checks import receiver_of, unheard_by
+from exactlyonce.hosting.config.checks import leading_to, unheard_by
 from exactlyonce.hosting.config.connections import StorageConnection
-from exactlyonce.hosting.config.settings import Settings
+from exactlyonce.hosting.config.settings import Settings, seconds_of
 from exactlyonce.protocols.colocated import Colocated
 from exactlyonce.protocols.outbox.protocol import Outbox
 from exactlyonce.protocols.resequencer.protocol import Resequencer
@@ -51,6 +50,9 @@ class Finding:
     level: Level
     subject: str
     text: str
+
+
+_wrong, _advice = partial(Finding, "wrong"), partial(Finding, "advice")
 
 
 # Indexes: the paths of the library's searches, and the indexing policies of containers.
@@ -98,7 +100,6 @@ def _closeness(entries: Sequence[str], path: str) -> int:
 
 
 POISON: Final = "-poison"
-_SPAN: Final = re.compile(r"(?:(\d+)\.)?(\d+):(\d\d):(\d\d)(?:\.\d+)?")
 _MONTH: Final = 30.4 * 24 * 3600
 _USD_PER_POLL: Final = 0.004 / 10_000
 """List price of an operation on a queue."""
@@ -107,11 +108,6 @@ _FEWEST_DELIVERIES: Final = 5
 _SHORTEST_OUTAGE: Final = 120.0
 _LONGEST_INTERVAL: Final = 10.0
 """Seconds."""
-
-
-def function_app_of(module: ModuleType) -> func.FunctionApp | None:
-    """The function app at the top level of a module; None without an app."""
-    return next((var for var in vars(module).values() if isinstance(var, func.FunctionApp)), None)
 
 
 def triggers_of(app: func.FunctionApp) -> list[dict[str, Any]]:
@@ -130,25 +126,23 @@ def of_triggers(triggers: list[dict[str, Any]], leading: Iterable[str] = (), *, 
 
     Args:
         triggers: the triggers of the app.
-        leading: queues and topics that lead to the app. They are not looked for if a trigger takes its queue from a setting.
+        leading: queues and topics that lead to the app; not looked for if a trigger takes its queue from a setting.
         swept: whether a strategy of the app can owe outputs.
     """
     queues = queues_of(triggers)
     read = {str(trigger.get("queueName") or trigger.get("topicName")) for trigger in triggers}
     for queue in leading:
         if queue not in read and not any("%" in name for name in read):
-            yield Finding("wrong", f"queue {queue!r}", "no function takes its messages. Add once.serve_on(app).")
+            yield _wrong(f"queue {queue!r}", "no function takes its messages. Add once.serve_on(app).")
     for queue in queues:
         if not queue.endswith(POISON) and f"{queue}{POISON}" not in queues:
-            yield Finding(
-                "wrong",
+            yield _wrong(
                 f"queue {queue!r}",
                 f"it has no poison function: messages that the host gives up on expire after 7 days, undecided. Add "
                 f"once.serve_on(app), or a function on {queue + POISON!r} that awaits once.settle(…).",
             )
     if swept and not any(trigger.get("type") == "timerTrigger" for trigger in triggers):
-        yield Finding(
-            "wrong",
+        yield _wrong(
             "functions",
             "no function has a timer, so nothing sweeps: outputs of a process that died wait for the next message of their "
             "entity. Add once.serve_on(app), once.sweep_on(app), or a timer that awaits once.sweep().",
@@ -165,19 +159,16 @@ def of_host_json(folder: Path, queues: int) -> Iterator[Finding]:
     try:
         host = json.loads((folder / _HOST).read_text("utf-8-sig"))
         options = host.get("extensions", {}).get("queues", {})
-        most, visible, interval, encoding = (
-            int(options.get("maxDequeueCount", 5)),
-            _seconds(options.get("visibilityTimeout", "00:00:00")),
-            _seconds(options.get("maxPollingInterval", "00:01:00")),
-            str(options.get("messageEncoding", "base64")),
-        )
+        most, encoding = int(options.get("maxDequeueCount", 5)), str(options.get("messageEncoding", "base64"))
+        visible = seconds_of(options.get("visibilityTimeout", "00:00:00"))
+        interval = seconds_of(options.get("maxPollingInterval", "00:01:00"))
+        if visible is None or interval is None:
+            raise ValueError("no time span")
     except FileNotFoundError:
-        yield Finding("wrong", _HOST, "this folder has none: run the command in the folder of the function app.")
+        yield _wrong(_HOST, "this folder has none: run the command in the folder of the function app.")
         return
     except (OSError, ValueError, TypeError, AttributeError) as error:
-        yield Finding(
-            "wrong", _HOST, f"it cannot be read ({type(error).__name__}): correct it; the host refuses it, too."
-        )
+        yield _wrong(_HOST, f"it cannot be read ({type(error).__name__}): correct it; the host refuses it, too.")
         return
     if not queues:
         return
@@ -192,38 +183,26 @@ def of_host_json(folder: Path, queues: int) -> Iterator[Finding]:
 
 def _of_options(most: int, visible: float, interval: float, encoding: str) -> Iterator[Finding]:
     if encoding.lower() != "base64":
-        yield Finding(
-            "wrong", _HOST, f'messageEncoding is {encoding!r}, and the library sends base64: set it to "base64".'
-        )
+        text = f'messageEncoding is {encoding!r}, and the library sends base64: set it to "base64".'
+        yield _wrong(_HOST, text)
     if most < _FEWEST_DELIVERIES:
-        yield Finding(
-            "advice",
-            _HOST,
+        text = (
             f"maxDequeueCount is {most}: set it to {_FEWEST_DELIVERIES} or more, since a poison function that fails so often "
-            "loses its message to the host, too.",
+            "loses its message to the host, too."
         )
+        yield _advice(_HOST, text)
     if most * visible < _SHORTEST_OUTAGE:
-        yield Finding(
-            "advice",
-            _HOST,
+        text = (
             f"a message is given up on after failing for {most * visible:g} s (maxDequeueCount x visibilityTimeout): set "
-            'visibilityTimeout to "00:00:30", so that a short outage does not send every message through its poison queue.',
+            'visibilityTimeout to "00:00:30", so that a short outage does not send every message through its poison queue.'
         )
+        yield _advice(_HOST, text)
     if interval > _LONGEST_INTERVAL:
-        yield Finding(
-            "advice",
-            _HOST,
+        text = (
             f"an empty queue is polled only every {interval:g} s, so a message may start that late in every queue on its way: "
-            'set maxPollingInterval to "00:00:02".',
+            'set maxPollingInterval to "00:00:02".'
         )
-
-
-def _seconds(span: str) -> float:
-    parts = _SPAN.fullmatch(span)
-    if parts is None:
-        raise ValueError(span)
-    days, hours, minutes, seconds = (int(group or 0) for group in parts.groups())
-    return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds).total_seconds()
+        yield _advice(_HOST, text)
 
 
 # The accounts of an application: containers, rights, the clock, queues, and costs at rest.
@@ -246,18 +225,15 @@ async def verified(once: ExactlyOnce) -> list[Finding]:
     except ConfigurationError as error:
         lines = str(error).splitlines()
         problems = [line.removeprefix("- ") for line in lines if line.startswith("- ")]
-        return [Finding("wrong", "accounts", line) for line in problems or lines]
+        return [_wrong("accounts", line) for line in problems or lines]
     except ExactlyOnceError as error:
         return [Finding("unknown", "accounts", str(error))]
     findings = [Finding("fine", "accounts", "they are set up as the library needs them")]
     if stored is None:
-        findings.append(
-            Finding("advice", "application", "it has never started: the first start stores name and retention")
-        )
+        findings.append(_advice("application", "it has never started: the first start stores name and retention"))
     elif stored.application.name != settings.application:
         findings.append(
-            Finding(
-                "wrong",
+            _wrong(
                 "application",
                 f"the library's container belongs to {stored.application.name!r}, and this is {settings.application!r}: set "
                 "EXACTLYONCE__container to a container of its own.",
@@ -265,8 +241,7 @@ async def verified(once: ExactlyOnce) -> list[Finding]:
         )
     elif settings.retention not in (None, stored.application.retention.current):
         findings.append(
-            Finding(
-                "wrong",
+            _wrong(
                 "application",
                 f"EXACTLYONCE__retention is {settings.retention}, and stored is {stored.application.retention.current}: remove "
                 "the setting, or run 'exactlyonce ops retention'.",
@@ -279,7 +254,6 @@ async def of_cosmos(once: ExactlyOnce, now: Callable[[], datetime]) -> list[Find
     """Indexes, rights, clock and throughput. Findings of `verified` about containers are not repeated.
 
     Args:
-        once: the application.
         now: this machine's time of day.
     """
     settings, _ = once.configuration
@@ -324,10 +298,9 @@ def _of_container(name: str, searches: tuple[str, ...], inspection: Inspection) 
             if searches == LIBRARY
             else "the sweeper reads the whole container every minute"
         )
-        yield Finding("advice", subject, f"it does not index {path}, so {dear}: add the path to its indexes.")
+        yield _advice(subject, f"it does not index {path}, so {dear}: add the path to its indexes.")
     if inspection.refused:
-        yield Finding(
-            "wrong",
+        yield _wrong(
             subject,
             f"the identity of this command may not {', '.join(inspection.refused)}: give it the data-plane role of the app on "
             "the database (infra/README.md, Roles). The app's own identity may have the role.",
@@ -365,12 +338,7 @@ def _of_clock(ahead: list[timedelta]) -> Iterator[Finding]:
 
 
 async def of_queues(connection: StorageConnection, names: Iterable[str]) -> list[Finding]:
-    """Whether storage queues exist, and how many messages wait in poison queues.
-
-    Args:
-        connection: the storage account.
-        names: the queues.
-    """
+    """Whether storage queues exist, and how many messages wait in poison queues."""
     listed = lengths(connection.account, connection.client_id, names)
     return [finding async for name, length in listed if (finding := _of_queue(name, length)) is not None]
 
@@ -381,16 +349,13 @@ def _of_queue(name: str, length: Length) -> Finding | None:
         case "absent" if is_poison:
             return None  # The host creates a poison queue with the first message.
         case "absent":
-            return Finding(
-                "advice", subject, "it is not there: create it, or correct its name. A first send creates it, too."
-            )
+            return _advice(subject, "it is not there: create it, or correct its name. A first send creates it, too.")
         case "refused":
             return Finding("unknown", subject, "the account refuses to show it to this identity")
         case "no answer":
             return Finding("unknown", subject, "the account did not answer: is it running?")
     if length and is_poison:
-        return Finding(
-            "advice",
+        return _advice(
             subject,
             f"{length} messages wait in it. If they stay for an hour, its function is disabled or fails: they expire after "
             "7 days.",
@@ -403,39 +368,24 @@ async def examined(once: ExactlyOnce, module: ModuleType, folder: Path, now: Cal
 
     Args:
         once: the application.
-        module: the application's module, with the function app.
+        module: the application's module, with the function app at its top level.
         folder: the folder of the app, with `host.json`.
         now: this machine's time of day.
     """
-    app = function_app_of(module)
+    app = next((var for var in vars(module).values() if isinstance(var, func.FunctionApp)), None)
     triggers = [] if app is None else triggers_of(app)
     findings = [*of_host_json(folder, len(queues_of(triggers)))]
     if app is None:
         findings.append(Finding("unknown", "functions", "the module has no FunctionApp at its top level"))
     else:
         swept = any(entity.strategy.unfinished for entity in once.entities)
-        findings += of_triggers(triggers, _leading_to(once), swept=swept)
-    findings += [
-        Finding("advice", "announcements", text) for text in unheard_by(once.entities, once.routes.subscribers)
-    ]
+        settings, _ = once.configuration
+        leading = [item.name for item in leading_to(once.entities, once.destinations)]
+        findings += of_triggers(triggers, [settings.destinations.get(name, name) for name in leading], swept=swept)
+    findings += [_advice("announcements", text) for text in unheard_by(once.entities, once.routes.subscribers)]
     findings += await verified(once)
     findings += await of_cosmos(once, now)
     settings, connections = once.configuration
     if connections.storage is not None and settings.transport == "storage":
-        findings += await of_queues(connections.storage, _distinct((*queues_of(triggers), *once.needs.queues)))
+        findings += await of_queues(connections.storage, dict.fromkeys((*queues_of(triggers), *once.needs.queues)))
     return findings
-
-
-def _leading_to(once: ExactlyOnce) -> list[str]:
-    """The queues and topics that lead to an application."""
-    settings, _ = once.configuration
-    leading = (
-        destination
-        for destination in once.destinations
-        if isinstance(destination, Api) or receiver_of(destination, once.entities) is not None
-    )
-    return [settings.destinations.get(item.name, item.name) for item in leading]
-
-
-def _distinct(names: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(names))

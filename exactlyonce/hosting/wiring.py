@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.book import Books
@@ -23,13 +23,13 @@ from exactlyonce.hosting.accounts.port import Accounts, Startup
 from exactlyonce.hosting.caller import Caller
 from exactlyonce.hosting.config.settings import Settings
 from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
+from exactlyonce.hosting.deliveries.maintenance import Maintenance
 from exactlyonce.hosting.deliveries.poison import PoisonSettler
 from exactlyonce.hosting.deliveries.receiver import Receiver
 from exactlyonce.hosting.deliveries.settlement import Returner, Settler
 from exactlyonce.hosting.deliveries.triggers import Failures
 from exactlyonce.hosting.requests.asker import Asker
 from exactlyonce.hosting.requests.opened_door import Requests
-from exactlyonce.hosting.upkeep.maintenance import Maintenance
 from exactlyonce.hosting.upkeep.operator import Operator
 from exactlyonce.hosting.upkeep.sweeper import Sweeper
 from exactlyonce.raised import Show, shown
@@ -42,14 +42,7 @@ from exactlyonce.values.envelope import Envelope, key_of, message_key
 
 @dataclass(frozen=True)
 class Sender:
-    """Sends messages of registered types under the caller's ids.
-
-    Attributes:
-        publisher: sends to the destinations' queues.
-        routes: checks destinations and sizes.
-        claims: writes data too large for a queue to a blob.
-        runtime: time, and the observer.
-    """
+    """Sends messages of registered types under the caller's ids."""
 
     publisher: Publisher
     routes: Routes
@@ -98,22 +91,9 @@ class Parts:
     """The parts of one application.
 
     Attributes:
-        resources: clients of the accounts.
-        startup: the checks, awaited before the first request to an account.
-        routes: the destinations of handlers.
         driver: performs the effects of processing.
-        books: the books of this process.
         retrying: limits the tries of a delivery in number and time.
-        lanes: make the attempts at deliveries.
-        receiver: processes deliveries.
-        asker: asks entities for answers.
-        requests: the requests that callers open.
-        caller: makes calls to other services.
-        sender: sends from outside of handlers.
-        poison: settles messages that a queue gave up on.
-        sweeper: publishes outputs that have been owed for long.
         maintenance: tends, replays and reads single entities.
-        operator: carries out operators' requests.
         texts: whether the texts of exceptions outside of the library may be logged.
         show: reduces an exception to the part that may be logged.
     """
@@ -134,8 +114,8 @@ class Parts:
     sweeper: Sweeper
     maintenance: Maintenance
     operator: Operator
-    texts: bool = False
-    show: Show = shown
+    texts: bool
+    show: Show
 
 
 def wire(
@@ -155,23 +135,22 @@ def wire(
     runtime = replace(runtime, present=store_time.now)
     resources = accounts(runtime, store_time.compare)
     lifetimes = resources.ownership.lifetimes
-    claims = ClaimChecks(resources.blobs)
-    failures = Failures()
+    claims, failures = ClaimChecks(resources.blobs), Failures()
     texts = settings.exception_text == "on"
     show = partial(shown, text=texts)
     publisher = Publisher(resources.addresses)
     blob_address = None if resources.blobs is None else resources.blobs.address
     routes = Routes.to(destinations, publisher.limits, settings.delivery_limit, blob_address, entities)
-    drivers = _drivers(resources, publisher, runtime)
-    books = drivers.process.books
+    process, resume, again = _drivers(resources, publisher, runtime)
+    books = process.books
     books.within = settings.proved_within or PROVED_WITHIN
     startup = Startup(resources, runtime, books.end)
     retrying = Retrying(Backoff(seconds=settings.delivery_timeout), runtime.random)
     types = frozenset(entity.name for entity in entities)
-    maintenance = Maintenance(drivers.replay, retrying, routes, lifetimes, types)
-    settling = replace(maintenance, driver=drivers.resume)
+    maintenance = Maintenance(again, retrying, routes, lifetimes, types)
+    settling = replace(maintenance, driver=resume)
     brief = Retrying(Backoff(tries=SWEEP_TRIES, seconds=settings.delivery_timeout), runtime.random)
-    lanes = Lanes(drivers.process, retrying, runtime.clock, settings.memory, show=show)
+    lanes = Lanes(process, retrying, runtime.clock, settings.memory, show=show)
     returner = Returner(settling, claims, runtime.random)
     settler = Settler(settling, failures, returner, lifetimes, ready=startup.ready, now=runtime.clock.now)
     poison = PoisonSettler(settler, claims, show)
@@ -182,7 +161,7 @@ def wire(
         resources=resources,
         startup=startup,
         routes=routes,
-        driver=drivers.process,
+        driver=process,
         books=books,
         retrying=retrying,
         lanes=lanes,
@@ -217,24 +196,20 @@ def _caller(
     )
 
 
-class _Drivers(NamedTuple):
-    process: AsyncDriver
-    resume: AsyncDriver
-    replay: AsyncDriver
-
-
-def _drivers(resources: Accounts, publisher: Publisher, runtime: Runtime) -> _Drivers:
-    """Drivers that differ in their publisher, and share the books of the process.
+def _drivers(
+    resources: Accounts, publisher: Publisher, runtime: Runtime
+) -> tuple[AsyncDriver, AsyncDriver, AsyncDriver]:
+    """Drivers of processing, of settling and sweeping, and of replays: each with its publisher, on the books of the process.
 
     Replay resends on purpose, so its publisher remembers nothing. Settling and sweeping resume a half-finished publish, so
     their publisher remembers the accepted messages. Both mark every send, or a broker that drops copies would drop the message.
     """
-    resume_publisher = Publisher(resources.addresses, runtime.new_transaction)
-    replay_publisher = Publisher(resources.addresses, runtime.new_transaction, remembers=False)
+    resuming = Publisher(resources.addresses, runtime.new_transaction)
+    replaying = Publisher(resources.addresses, runtime.new_transaction, remembers=False)
 
     def driver(publisher: Publisher, books: Books | None = None) -> AsyncDriver:
         lifetimes = resources.ownership.lifetimes
         return AsyncDriver(resources.store, publisher, runtime, resources.blobs, lifetimes, books=books)
 
     process = driver(publisher)
-    return _Drivers(process, driver(resume_publisher, process.books), driver(replay_publisher, process.books))
+    return process, driver(resuming, process.books), driver(replaying, process.books)

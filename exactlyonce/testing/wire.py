@@ -10,9 +10,9 @@ from typing import Final
 
 from exactlyonce.drivers.retry import Clock
 from exactlyonce.handling.calls import Api
-from exactlyonce.hosting import caller as wire
-from exactlyonce.hosting.caller import Received
 from exactlyonce.testing.services import Request, Response, Service, Trouble
+from exactlyonce.transports import http as wire
+from exactlyonce.transports.http import Received
 from exactlyonce.values.frozen_json import Json, read_json
 
 CALLED: Final[ContextVar[Api]] = ContextVar("called")

@@ -17,7 +17,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final
 
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.hosting.caller import Caller, HttpWire
+from exactlyonce.hosting.caller import Caller
+from exactlyonce.transports.http import HttpWire
 from function_host.cli import main as host
 from function_host.kill_switch import kill_self
 

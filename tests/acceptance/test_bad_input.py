@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from exactlyonce import (
+from exactlyonce import Envelope
+from exactlyonce.errors import (
     DamagedDocument,
-    Envelope,
     HandlerFailed,
     InvalidMessage,
     LedgerRemoved,

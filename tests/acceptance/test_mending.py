@@ -16,15 +16,8 @@ from azure.storage.queue import BinaryBase64DecodePolicy, BinaryBase64EncodePoli
 from azure.storage.queue.aio import QueueClient
 
 from demo.stack import create_containers
-from exactlyonce import (
-    ConfigurationError,
-    Envelope,
-    InvalidMessage,
-    Rebuild,
-    Resequencer,
-    TryAgainLater,
-    VersionStream,
-)
+from exactlyonce import ConfigurationError, Envelope, Rebuild, Resequencer, TryAgainLater, VersionStream
+from exactlyonce.errors import InvalidMessage
 from exactlyonce.hosting import ExactlyOnce, Settings, StorageConnection
 from exactlyonce.values.frozen_json import Json
 from function_host import Point

@@ -12,8 +12,9 @@ from uuid import uuid4
 import pytest
 from azure.cosmos.aio import DatabaseProxy
 
-from exactlyonce import ConfigurationError, Entity, NewerSchema, Outbox, TryAgainLater
+from exactlyonce import ConfigurationError, Entity, Outbox, TryAgainLater
 from exactlyonce.drivers.retry import Runtime
+from exactlyonce.errors import NewerSchema
 from exactlyonce.hosting import ExactlyOnce, Settings, StorageConnection
 from exactlyonce.stores.cosmos.client import cosmos_client
 from exactlyonce.testing.world import ManualClock

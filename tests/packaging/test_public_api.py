@@ -32,9 +32,11 @@ def test_all_is_sorted_complete_and_importable(package: str) -> None:
         assert getattr(module, name) is not None
 
 
-def test_every_error_is_public() -> None:
-    errors = {name for name, item in vars(exactlyonce.errors).items() if isinstance(item, type)}
-    assert errors <= set(exactlyonce.__all__)
+def test_the_package_exports_the_base_of_all_errors_and_its_groups() -> None:
+    errors = {name: item for name, item in vars(exactlyonce.errors).items() if isinstance(item, type)}
+    base = exactlyonce.ExactlyOnceError
+    groups = {name for name, error in errors.items() if error is base or error.__base__ is base}
+    assert groups == errors.keys() & set(exactlyonce.__all__)
 
 
 def test_the_exception_tree_drawn_at_the_top_is_the_one_there_is() -> None:

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from exactlyonce import Context, Destination, Entity, Envelope, HandlerFailed, message
+from exactlyonce import Context, Destination, Entity, Envelope, message
 from exactlyonce.attempt import Again, Before, Finished, Handle, Handled, Memory, Work
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import Effect
+from exactlyonce.errors import HandlerFailed
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.resequencer.protocol import Resequencer

@@ -21,7 +21,7 @@ from exactlyonce.effects.library import Park
 from exactlyonce.effects.port import Awaited
 from exactlyonce.hosting import ExactlyOnce, Settings
 from exactlyonce.hosting.accounts.ownership import Declared, Ownership
-from exactlyonce.hosting.upkeep.maintenance import Maintenance
+from exactlyonce.hosting.deliveries.maintenance import Maintenance
 from exactlyonce.hosting.upkeep.operator import Operator
 from exactlyonce.hosting.upkeep.sweeper import Sweeper
 from exactlyonce.hosting.wiring import Parts

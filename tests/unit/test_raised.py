@@ -10,8 +10,8 @@ from collections.abc import Callable
 import pytest
 from azure.functions.queue import QueueMessage
 
-from exactlyonce import Context, Destination, Entity, Envelope, HandlerFailed, Outbox
-from exactlyonce.errors import ExactlyOnceError, MalformedMessage, TryAgainLater
+from exactlyonce import Context, Destination, Entity, Envelope, Outbox
+from exactlyonce.errors import ExactlyOnceError, HandlerFailed, MalformedMessage, TryAgainLater
 from exactlyonce.hosting import ExactlyOnce
 from exactlyonce.raised import causes_of, shown
 from exactlyonce.testing.in_memory import Host

@@ -21,17 +21,19 @@ from typing import Final
 
 from exactlyonce.drivers import publisher
 from exactlyonce.hosting import caller
+from exactlyonce.hosting.config import functions
 from exactlyonce.hosting.deliveries import settlement
 from exactlyonce.hosting.requests import asker, door, opened_door
 from exactlyonce.hosting.upkeep import sweeper
 from exactlyonce.protocols.outbox import due
+from exactlyonce.transports import http
 from verification.mutants.keys import Key
 from verification.mutants.operators import Swap, said
 from verification.mutants.outside import fails
 from verification.mutants.reviewed import FOLDER
 from verification.mutants.source import Function, Mutant, mutants_of
 
-HOSTING: Final = (caller, settlement, asker, door, opened_door, sweeper, publisher, due)
+HOSTING: Final = (caller, http, settlement, asker, door, opened_door, sweeper, functions, publisher, due)
 TABLE: Final = "hosting.json"
 
 

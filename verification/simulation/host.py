@@ -9,7 +9,8 @@ from itertools import count
 from random import Random
 from typing import Final
 
-from exactlyonce import Envelope, ExactlyOnceError, HandlerFailed, MessageError, StoredDataError, TryAgainLater
+from exactlyonce import Envelope, ExactlyOnceError, MessageError, StoredDataError, TryAgainLater
+from exactlyonce.errors import HandlerFailed
 from exactlyonce.testing.loop import VirtualClock
 from exactlyonce.values.envelope import EntityRef
 from verification.simulation.model import LAST

@@ -19,10 +19,10 @@ from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying, Runtime, StoreTime
 from exactlyonce.effects.effect import Step
 from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
+from exactlyonce.hosting.deliveries.maintenance import Maintenance
 from exactlyonce.hosting.deliveries.poison import PoisonSettler
 from exactlyonce.hosting.deliveries.settlement import Outcome, Returner
 from exactlyonce.hosting.deliveries.triggers import Failures
-from exactlyonce.hosting.upkeep.maintenance import Maintenance
 from exactlyonce.hosting.upkeep.operator import Operator
 from exactlyonce.hosting.upkeep.sweeper import Swept
 from exactlyonce.stores.memory.listing import MemoryListing

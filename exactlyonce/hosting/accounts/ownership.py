@@ -34,7 +34,6 @@ class Declared:
     Attributes:
         library: the library's container.
         name: the application's name.
-        types: the application's entity types.
         retention: from the settings; None if they have none.
         delivery_limit: how long a message may wait in its queue.
         expiry: who deletes pages.
@@ -49,20 +48,13 @@ class Declared:
 
     @classmethod
     def by(cls, settings: Settings, entities: Iterable[Entity[Any]]) -> Declared:
-        """The declaration by settings and entities."""
         types = tuple(OwnedType(entity.name, entity.container, entity.paths) for entity in entities)
         library, name = settings.library_container, settings.application
         return cls(library, name, types, settings.retention, settings.delivery_limit, settings.expiry)
 
 
 class Ownership:
-    """Claims the library's container for an application, and gives the retention of its document.
-
-    Args:
-        store: the store of the document.
-        declared: the declaration of this application.
-        clock: dates reads of the document.
-    """
+    """Claims the library's container for an application, and gives the retention of its document."""
 
     def __init__(self, store: AsyncApplicationStore, declared: Declared, clock: Clock) -> None:
         self._store = store
@@ -147,9 +139,8 @@ class Ownership:
         declared, first = self._declared, self._known is None
         # A deleted document is written again as this process last read it.
         mine = self._known or application_of(declared.name, declared.types, Retention(declared.retention or RETENTION))
-        Lifetimes(
-            mine.retention, declared.delivery_limit
-        )  # Refuses a retention by which nothing could be sent, before it is stored.
+        # Refuses a retention by which nothing could be sent, before it is stored.
+        Lifetimes(mine.retention, declared.delivery_limit)
         for _ in range(_TRIES):
             stored = await self._store.claim(mine)
             self._require_own(stored, first=first)
@@ -166,12 +157,10 @@ class Ownership:
         return Lifetimes(retention, self._declared.delivery_limit, self._declared.expiry)
 
     def _require_own(self, stored: StoredApplication, *, first: bool) -> None:
-        declared = self._declared
-        problems = [*self._problems(stored, first=first)]
-        if problems:
+        if problems := "\n".join(f"- {problem}" for problem in self._problems(stored, first=first)):
+            library, name = self._declared.library, self._declared.name
             raise ConfigurationError(
-                f"Container {declared.library!r} of the library is not set up for application {declared.name!r}:\n"
-                + "\n".join(f"- {problem}" for problem in problems)
+                f"Container {library!r} of the library is not set up for application {name!r}:\n{problems}"
             )
 
     def _problems(self, stored: StoredApplication, *, first: bool) -> Iterator[str]:
@@ -183,21 +172,17 @@ class Ownership:
             )
         yield from application.contradicted_by(declared.types)
         # Running processes go by the document: operators change the retention there, and settings follow within a day.
-        if first and declared.retention not in (None, application.retention.current, self._before(stored)):
+        retention = application.retention
+        former = None if retention.settled(stored.now) else retention.previous
+        if first and declared.retention not in (None, retention.current, former):
             yield (
-                f"Its retention is {application.retention.current}, but EXACTLYONCE__retention is {declared.retention}: remove "
+                f"Its retention is {retention.current}, but EXACTLYONCE__retention is {declared.retention}: remove "
                 "the setting, or change the stored retention with `exactlyonce ops retention`."
             )
         try:
             self._as_of(stored)
         except ConfigurationError as error:
             yield str(error)
-
-    @staticmethod
-    def _before(stored: StoredApplication) -> timedelta | None:
-        """The former retention, while a change is under way."""
-        retention = stored.application.retention
-        return None if retention.settled(stored.now) else retention.previous
 
     def _is_younger(self, moment: datetime | None, age: timedelta) -> bool:
         """Whether a moment is less than `age` ago. False for a moment in the future: the clock was set back."""

@@ -17,43 +17,31 @@ from exactlyonce.errors import ConfigurationError
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.routes import Destination
 from exactlyonce.hosting.accounts.ownership import Ownership
-from exactlyonce.hosting.caller import Wire
 from exactlyonce.hosting.config.settings import Settings
 from exactlyonce.stores.port import AsyncListing, AsyncStore
+from exactlyonce.transports.http import Wire
 
 
 class Accounts(Protocol):
     """Store, queues, blobs and the wire of one application in one process."""
 
     @property
-    def store(self) -> AsyncStore:
-        """The store of documents."""
-        ...
-
+    def store(self) -> AsyncStore: ...
     @property
-    def listing(self) -> AsyncListing:
-        """The listings of the store."""
-        ...
-
+    def listing(self) -> AsyncListing: ...
     @property
-    def ownership(self) -> Ownership:
-        """The ownership of the library's container."""
-        ...
-
+    def ownership(self) -> Ownership: ...
     @property
     def addresses(self) -> Mapping[str, Address]:
         """The queue or topic of each destination."""
-        ...
 
     @property
     def blobs(self) -> AsyncBlobs | None:
         """The container for blobs; None without blobs."""
-        ...
 
     @property
     def wire(self) -> Wire:
         """The wire for the requests of calls."""
-        ...
 
     async def ready(self) -> None:
         """Verify the accounts, and the owner of the library's container.
@@ -62,19 +50,15 @@ class Accounts(Protocol):
             ConfigurationError, TryAgainLater: an account is not set up as required, or did not answer.
             DamagedDocument, NewerSchema: the document of the application cannot be trusted.
         """
-        ...
 
     async def verify(self) -> None:
         """Verify the accounts only. Raises `ConfigurationError`, `TryAgainLater`."""
-        ...
 
     def lifetime(self, end: Callable[[], Awaitable[None]]) -> AsyncGenerator[None, None]:
         """A generator for the time of the event loop: at its end the generator awaits `end` and closes the clients."""
-        ...
 
     async def close(self) -> None:
         """Close the clients. A second call does nothing."""
-        ...
 
 
 # Needs of an application, for tools that create accounts.
@@ -100,7 +84,6 @@ class Needs:
 
     @classmethod
     def of(cls, entities: Iterable[Entity[Any]], destinations: Iterable[Destination], settings: Settings) -> Needs:
-        """The needs of an application with these entities, destinations and settings."""
         names = (destination.name for destination in destinations)
         return cls(
             database=settings.database,
@@ -146,11 +129,7 @@ class Startup:
         self._runtime.observer_slot.look(lambda: observer_of_this_process(self._runtime.clock.now))
 
     async def ready(self) -> None:
-        """Begin, and verify the accounts and the owner of the library's container.
-
-        Raises:
-            As `begin` and `Accounts.ready` do.
-        """
+        """Begin, and verify the accounts and the container's owner. Raises as `begin` and `Accounts.ready` do."""
         await self.begin()
         await self._resources.ready()
 
@@ -159,11 +138,7 @@ class Startup:
 
 
 def observer_of_this_process(now: Callable[[], datetime]) -> Observer | None:
-    """An observer that reports to the process's SDK; None without an SDK.
-
-    Args:
-        now: the time of day.
-    """
+    """An observer that reports to the process's SDK; None without an SDK."""
     # Configuring an SDK imports the API: a process without that import has no SDK and need not load the adapter.
     if "opentelemetry" not in sys.modules:
         return None

@@ -16,7 +16,6 @@ from exactlyonce.errors import ConfigurationError, TryAgainLater
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.routes import Destination
 from exactlyonce.hosting.accounts.ownership import Declared, Ownership
-from exactlyonce.hosting.caller import HttpWire
 from exactlyonce.hosting.config.connections import Connections
 from exactlyonce.hosting.config.settings import Settings, require_fit
 from exactlyonce.protocols.outbox.protocol import Outbox
@@ -26,6 +25,7 @@ from exactlyonce.stores.cosmos.listing import CosmosListing
 from exactlyonce.stores.cosmos.partition import EntityContainer
 from exactlyonce.stores.cosmos.replies import FAILURES
 from exactlyonce.stores.cosmos.store import CosmosStore, unfit_for_companions
+from exactlyonce.transports.http import HttpWire
 
 if TYPE_CHECKING:
     from exactlyonce.blobs.azure import AzureBlobs
@@ -37,11 +37,7 @@ class AzureResources:
     """Clients of Cosmos DB, of queues of either kind, of blobs, and of called services, as the settings name them.
 
     Args:
-        settings: the library's settings.
-        connections: the connections to queues and blobs.
-        entities: the entity types, whose containers are verified.
-        destinations: the destinations; each gets an address.
-        runtime: time, and the observer, which gets the request units of every reply of Cosmos DB.
+        runtime: its observer gets the request units of every reply of Cosmos DB.
         dated: called with the time of every reply of Cosmos DB; None for no call.
 
     Raises:
@@ -67,26 +63,16 @@ class AzureResources:
         key = settings.account_key.get_secret_value() if settings.account_key else None
         self._database = settings.database
         self._containers = tuple(
-            EntityContainer(
-                entity.name, entity.container, entity.paths, companions=not isinstance(entity.strategy, Outbox)
-            )
-            for entity in entities
+            EntityContainer(item.name, item.container, item.paths, companions=not isinstance(item.strategy, Outbox))
+            for item in entities
         )
-        if unfit := [
-            companion
-            for container in self._containers
-            if container.companions
-            for companion in unfit_for_companions(container)
-        ]:
+        keepers = [container for container in self._containers if container.companions]
+        if unfit := [problem for container in keepers for problem in unfit_for_companions(container)]:
             raise ConfigurationError("\n".join(unfit))
         self._library = settings.library_container
+        client = settings.client_id
         self._connection = CosmosConnection(
-            settings.account_endpoint,
-            settings.database,
-            key=key,
-            client_id=settings.client_id,
-            charged=charged,
-            dated=dated,
+            settings.account_endpoint, self._database, key=key, client_id=client, charged=charged, dated=dated
         )
         self._checks: list[Callable[[], Awaitable[None]]] = [self._verify_cosmos]
         self._identities: list[AsyncTokenCredential] = []
@@ -134,24 +120,14 @@ class AzureResources:
         return StorageQueueTransport(storage.account, identity, delivery_limit=settings.delivery_limit)
 
     async def ready(self) -> None:
-        """Verify the accounts, and the owner of the library's container.
-
-        Raises:
-            ConfigurationError, TryAgainLater: as `verify` and `Ownership.ready`.
-            DamagedDocument, NewerSchema: the document of the application cannot be trusted.
-        """
         await self.verify()
         await self.ownership.ready()
 
     async def verify(self) -> None:
-        """Verify the accounts until all checks pass, then never again.
+        """Verify the accounts until all checks pass, then never again. A `ConfigurationError` names all faults.
 
         Storage queues are not verified: an identity that may only send may not read their properties, and a missing queue is
         created.
-
-        Raises:
-            ConfigurationError: naming all faults in Cosmos DB, in Service Bus and for blobs.
-            TryAgainLater: an account did not answer.
         """
         if self._verified:
             return
@@ -171,10 +147,7 @@ class AzureResources:
         await verify(client, self._database, self._containers, self._library)
 
     async def lifetime(self, end: Callable[[], Awaitable[None]]) -> AsyncGenerator[None, None]:
-        """A generator that awaits `end` and closes all clients at the end of the event loop.
-
-        The host does not notify an application of the end of its process, but an ending event loop finishes its generators.
-        """
+        # The host does not notify an application of the end of its process, but an ending event loop finishes its generators.
         try:
             yield
         finally:
@@ -182,7 +155,6 @@ class AzureResources:
             await self.close()
 
     async def close(self) -> None:
-        """Close all clients. A second call does nothing."""
         await self._connection.close()
         await self._transport.close()
         await self.wire.close()

@@ -1,1 +1,1 @@
-"""The configuration of an application: settings, connections, and checks of declarations."""
+"""The configuration of an application: settings, connections, checks of declarations, and functions by the settings."""

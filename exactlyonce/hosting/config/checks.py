@@ -10,6 +10,7 @@ from types import FunctionType
 from typing import Any, Final
 
 from exactlyonce.errors import ConfigurationError
+from exactlyonce.handling.calls import Api
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.messages import is_message_type, message_type
 from exactlyonce.handling.routes import Destination, subscribers_of, unheard
@@ -19,7 +20,13 @@ from exactlyonce.protocols.resequencer.protocol import Resequencer
 _LOADS: Final = ("LOAD_METHOD", "LOAD_ATTR")
 
 
-def require_rebuilds(entities: tuple[Entity[Any], ...], destinations: tuple[Destination, ...]) -> None:
+def require_declared(entities: tuple[Entity[Any], ...], destinations: tuple[Destination, ...]) -> None:
+    """Raise `ConfigurationError` if the declarations of an application contradict each other, as far as code shows."""
+    for require in (_require_distinct, _require_rebuilds, _require_destinations, _require_announced):
+        require(entities, destinations)
+
+
+def _require_rebuilds(entities: tuple[Entity[Any], ...], destinations: tuple[Destination, ...]) -> None:
     """Raise `ConfigurationError` if a read model requests replays through a destination that does not exist."""
     names = {destination.name for destination in destinations}
     for entity in entities:
@@ -31,7 +38,7 @@ def require_rebuilds(entities: tuple[Entity[Any], ...], destinations: tuple[Dest
             )
 
 
-def require_destinations(entities: tuple[Entity[Any], ...], destinations: tuple[Destination, ...]) -> None:
+def _require_destinations(entities: tuple[Entity[Any], ...], destinations: tuple[Destination, ...]) -> None:
     """Refuse destinations that do not fit the handlers.
 
     Raises:
@@ -49,7 +56,8 @@ def require_destinations(entities: tuple[Entity[Any], ...], destinations: tuple[
                 )
     for entity in entities:
         for handler in entity.handlers:
-            if unknown := {item.name for item in _named_destinations(handler)} - declared:
+            named = {item.name for _, item in _globals_of(handler) if isinstance(item, Destination)}
+            if unknown := named - declared:
                 raise ConfigurationError(
                     f"{_called(handler)} of entity {entity.name!r} names destination {min(unknown)!r}, which is not of this "
                     f"application; declared are: {', '.join(sorted(declared)) or 'none'}."
@@ -60,6 +68,13 @@ def receiver_of(destination: Destination, entities: Iterable[Entity[Any]]) -> En
     """The entity type among `entities` that a destination leads to; None if it leads elsewhere, or has no `to=`."""
     name = destination.to if isinstance(destination.to, str) else getattr(destination.to, "name", None)
     return next((entity for entity in entities if entity.name == name), None)
+
+
+def leading_to(
+    entities: tuple[Entity[Any], ...], destinations: Iterable[Destination | Api]
+) -> Iterator[Destination | Api]:
+    """The destinations that lead to `entities`, and the services, whose calls are made where handlers run."""
+    return (item for item in destinations if isinstance(item, Api) or receiver_of(item, entities) is not None)
 
 
 def require_led_to(entities: Iterable[Entity[Any]], destinations: Iterable[Destination]) -> None:
@@ -77,9 +92,8 @@ def require_led_to(entities: Iterable[Entity[Any]], destinations: Iterable[Desti
             mine = [model for model in destination.receives if message_type(model).name in entity.models]
             if destination.to is None and (mine or not destination.receives):
                 raise ConfigurationError(
-                    f"No destination leads to entity {entity.name!r}, and destination {destination.name!r} does not say "
-                    "where it "
-                    "leads. Give it to=; or, if it leads to another application, name the destinations to serve: "
+                    f"No destination leads to entity {entity.name!r}, and destination {destination.name!r} does not say where "
+                    "it leads. Give it to=; or, if it leads to another application, name the destinations to serve: "
                     "once.serve_on(app, ...). If none leads here, call once.sweep_on(app) instead."
                 )
         if not entity.strategy.answers:
@@ -89,13 +103,13 @@ def require_led_to(entities: Iterable[Entity[Any]], destinations: Iterable[Desti
             )
 
 
-def require_announced(entities: tuple[Entity[Any], ...], destinations: tuple[Destination, ...]) -> None:
+def _require_announced(entities: tuple[Entity[Any], ...], destinations: tuple[Destination, ...]) -> None:
     """Raise `ConfigurationError` if a handler announces a type that no destination receives, as far as the code shows.
 
     The code shows the type of a message that is made in the call: `context.announce(Paid(...))`. Any other message is refused
     when a handler announces it.
     """
-    received, handled = subscribers_of(destinations), handled_by(entities)
+    received, handled = subscribers_of(destinations), _handled_by(entities)
     for entity in entities:
         for handler in entity.handlers:
             for model in _announced(handler):
@@ -103,8 +117,7 @@ def require_announced(entities: tuple[Entity[Any], ...], destinations: tuple[Des
                     raise ConfigurationError(f"{_called(handler)} of entity {entity.name!r} announces it: {refusal}")
 
 
-def handled_by(entities: Iterable[Entity[Any]]) -> frozenset[str]:
-    """Names of the message types that handlers take."""
+def _handled_by(entities: Iterable[Entity[Any]]) -> frozenset[str]:
     return frozenset(name for entity in entities for name in entity.models)
 
 
@@ -115,19 +128,12 @@ def unheard_by(entities: tuple[Entity[Any], ...], received: Container[str]) -> I
         entities: the entity types of the application.
         received: the names of the message types that the destinations receive.
     """
-    handled = handled_by(entities)
+    unheard_types = {name for name in _handled_by(entities) if name not in received}
     for entity in entities:
         for handler in entity.handlers:
-            function = inspect.unwrap(handler)
-            if not isinstance(function, FunctionType) or not {"announce"} & {*function.__code__.co_names}:
-                continue
-            for name in function.__code__.co_names:
-                model: Any = function.__globals__.get(name)
-                if (
-                    is_message_type(model)
-                    and (called := message_type(model).name) in handled
-                    and called not in received
-                ):
+            named = _globals_of(handler)
+            for name, model in named if any(name == "announce" for name, _ in named) else ():
+                if is_message_type(model) and message_type(model).name in unheard_types:
                     yield (
                         f"{_called(handler)} of entity {entity.name!r} announces, and names {name}, which a handler of this "
                         "application takes and no destination receives. Name it in receives= of a Destination, unless it is "
@@ -150,16 +156,15 @@ def _called(handler: Callable[..., Any]) -> str:
     return f"The handler {getattr(handler, '__name__', type(handler).__name__)}"
 
 
-def _named_destinations(handler: Callable[..., Any]) -> Iterator[Destination]:
-    """The destinations that a handler's code names; none for a handler without code of its own, such as a partial."""
+def _globals_of(handler: Callable[..., Any]) -> list[tuple[str, Any]]:
+    """The names in a handler's code, with their global values; none for a handler without code of its own, as a partial."""
     function = inspect.unwrap(handler)
-    if isinstance(function, FunctionType):
-        for name in function.__code__.co_names:
-            if isinstance(value := function.__globals__.get(name), Destination):
-                yield value
+    if not isinstance(function, FunctionType):
+        return []
+    return [(name, function.__globals__.get(name)) for name in function.__code__.co_names]
 
 
-def require_distinct(entities: tuple[Entity[Any], ...], destinations: tuple[Destination, ...]) -> None:
+def _require_distinct(entities: tuple[Entity[Any], ...], destinations: tuple[Destination, ...]) -> None:
     """Raise `ConfigurationError` if two entities, destinations or message types have the same name."""
     for what, names in (
         ("entities", [entity.name for entity in entities]),

@@ -32,18 +32,22 @@ _ROOT: Final = "AzureWebJobsScriptRoot"
 _SPAN: Final = re.compile(r"(?:(\d+)\.)?(\d+):(\d\d):(\d\d)(?:\.\d+)?")
 
 
+def seconds_of(span: object) -> float | None:
+    """The seconds of a time span, as host.json writes it; None for any other text."""
+    parts = _SPAN.fullmatch(span) if isinstance(span, str) else None
+    if parts is None:
+        return None
+    days, hours, minutes, seconds = (int(group or 0) for group in parts.groups())
+    return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds).total_seconds()
+
+
 def function_timeout(environment: Mapping[str, str] = os.environ) -> float | None:
     """Seconds after which the host ends a function, and with it the process and all other functions there.
 
     An application setting overrides host.json. None if neither has a limit: then the plan's limit holds, at least 5 minutes.
     None also for no limit, and for an unreadable text, which the host refuses.
     """
-    limit = setting(environment, _IN_SETTINGS) or _of_host_json(setting(environment, _ROOT))
-    span = _SPAN.fullmatch(limit) if isinstance(limit, str) else None
-    if span is None:
-        return None
-    days, hours, minutes, seconds = (int(group or 0) for group in span.groups())
-    return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds).total_seconds()
+    return seconds_of(setting(environment, _IN_SETTINGS) or _of_host_json(setting(environment, _ROOT)))
 
 
 def _of_host_json(root: str | None) -> object:
@@ -93,41 +97,10 @@ def _require_room(seconds: float) -> float:
 
 
 class Settings(BaseSettings):
-    """The library's settings. Each loses blanks, line ends and byte order marks at its ends; inside of a setting they are
-    refused.
+    """The library's settings, by the names of their environment variables.
 
-    Attributes:
-        account_endpoint: `COSMOS__accountEndpoint`, such as `https://name.documents.azure.com:443/`.
-        database: `COSMOS__database`, which holds the entities' containers and the library's.
-        account_key: `COSMOS__accountKey`, for local use only; without one, Microsoft Entra ID is used.
-        client_id: `COSMOS__clientId` of a user-assigned managed identity.
-        library_container: `EXACTLYONCE__container`, where the library keeps its documents.
-        application: `EXACTLYONCE__application`, the application's name. The library's container belongs to one application.
-        retention: `EXACTLYONCE__retention`, how long records of messages are kept (ISO 8601 duration or seconds). Stored at the
-            application's first start; afterwards the setting has to equal the stored retention, or be absent.
-        transport: `EXACTLYONCE__transport`, the transport of outputs: `storage` for queues of a storage account, `servicebus`
-            for queues and topics of Service Bus.
-        connection: `EXACTLYONCE__connection`, the name of the storage connection: for queues, and for blobs.
-        service_bus: `EXACTLYONCE__serviceBusConnection`, the name of the Service Bus connection.
-        message_bytes: `EXACTLYONCE__maxMessageBytes`, the size limit of messages in the Service Bus namespace's tier.
-        destinations: `EXACTLYONCE__destinations`, a JSON object from destination to the name of its queue or topic. Any other
-            destination has a queue or topic of the same name.
-        blob_container: `EXACTLYONCE__blobContainer`, the container for blobs, and for message data too large for a queue. None
-            for no blobs.
-        delivery_limit: `EXACTLYONCE__deliveryLimit`, how long a message may wait in its queue (ISO 8601 duration or seconds).
-        delivery_timeout: `EXACTLYONCE__deliveryTimeout`, seconds after which a delivery is given back to its queue, even in the
-            middle of work; maintenance of an entity starts no further request then. At most half of the host's
-            `functionTimeout`.
-        memory: `EXACTLYONCE__memory`, bytes of entity documents that a process remembers and need not load again.
-        expiry: `EXACTLYONCE__expiry`, the means to delete documents older than the retention: `job`, the clean-up job; or
-            `store`, the store alone, a day later: no job is needed for entities on `Outbox`.
-        proved_within: `EXACTLYONCE__provedWithin`, the time within which a process writes down that outputs were sent (ISO 8601
-            duration or seconds). If the process dies first, the sweeper sends copies, a minute after that time. None for 10
-            minutes, or 2 in a process that answers requests.
-        sweep_after: `EXACTLYONCE__sweepAfter`, seconds after which the sweeper takes a read model with held messages, and an
-            entity whose records beside it owe outputs.
-        exception_text: `EXACTLYONCE__exceptionText`, "on" to log the texts of exceptions that are not the library's; such texts
-            may quote messages. Otherwise only classes and frames are logged.
+    The page docs/reference/settings.md has all variables, with defaults and meanings. A setting loses blanks, line ends and byte
+    order marks at its ends; inside of a setting they are refused.
     """
 
     model_config = SettingsConfigDict(extra="ignore")

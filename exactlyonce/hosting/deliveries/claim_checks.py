@@ -25,11 +25,7 @@ _LONGEST_NAME: Final = 1024
 
 @dataclass(frozen=True)
 class ClaimChecks:
-    """Moves message data into blobs and back.
-
-    Attributes:
-        blobs: the container; None without blobs.
-    """
+    """Moves message data into blobs and back; without a container there is no data to move."""
 
     blobs: AsyncBlobs | None
 

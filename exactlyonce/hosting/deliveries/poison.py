@@ -53,13 +53,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class PoisonSettler:
-    """Reads messages that a queue gave up on, and decides about them.
-
-    Attributes:
-        settler: decides about messages that can be read.
-        claims: fetches message data from blobs.
-        show: reduces an exception to the part that may be logged.
-    """
+    """Reads messages that a queue gave up on, and decides about them."""
 
     settler: Settler
     claims: ClaimChecks
@@ -141,14 +135,7 @@ class PoisonSettler:
 
 
 def require_readable(message: str) -> None:
-    """Refuse to requeue a message with an unreadable body.
-
-    Args:
-        message: key of the message.
-
-    Raises:
-        MalformedMessage: the key belongs to an envelope around an unreadable body.
-    """
+    """Raise `MalformedMessage` if the key of a message belongs to an envelope around an unreadable body."""
     if message.startswith(message_key(UNREADABLE, "")):
         raise MalformedMessage(
             f"Message {message} has a body that could not be read, so it would only come back. Look at it with "

@@ -14,10 +14,10 @@ from exactlyonce.errors import ExactlyOnceError, InvalidMessage
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.runner import AgeCheck, Runner
 from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
+from exactlyonce.hosting.deliveries.maintenance import Maintenance
 from exactlyonce.hosting.deliveries.poison import PoisonSettler
 from exactlyonce.hosting.deliveries.settlement import Settlement
 from exactlyonce.hosting.deliveries.triggers import Adapter, Delivered, Failures, delivery_of, envelope_of, id_of, named
-from exactlyonce.hosting.upkeep.maintenance import Maintenance
 from exactlyonce.protocols.resequencer.gaps import REPLAY
 from exactlyonce.protocols.steps.park import discard
 from exactlyonce.raised import Show, shown

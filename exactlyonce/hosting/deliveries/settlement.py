@@ -33,8 +33,8 @@ from exactlyonce.effects.library import Park
 from exactlyonce.errors import ConfigurationError, HandlerError, StoredDataError, TryAgainLater
 from exactlyonce.handling.entities import Entity
 from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
+from exactlyonce.hosting.deliveries.maintenance import Maintenance
 from exactlyonce.hosting.deliveries.triggers import ENVIRONMENT, Cause, Failures, named
-from exactlyonce.hosting.upkeep.maintenance import Maintenance
 from exactlyonce.protocols.steps.give_back import Returned, give_back, send
 from exactlyonce.protocols.steps.park import put_aside
 from exactlyonce.records.outbox import Output
@@ -55,13 +55,7 @@ UNEXPLAINED_ROUNDS: Final = 3
 
 @dataclass(frozen=True)
 class Returner:
-    """Sends messages back to their queues.
-
-    Attributes:
-        maintenance: runs the steps that send.
-        claims: writes data too large for a queue to a blob.
-        random: draws delays.
-    """
+    """Sends messages back to their queues."""
 
     maintenance: Maintenance
     claims: ClaimChecks
@@ -84,9 +78,6 @@ class Returner:
             envelope: the envelope as delivered, with the data or the address of a blob.
             queue: logical name of the queue.
             unexplained: number of returns without a known cause, including the present return.
-
-        Raises:
-            TryAgainLater: the data may not have been written to a blob.
         """
         routes = self.maintenance.routes
         again = envelope.once_more(unexplained)
@@ -106,7 +97,7 @@ class Returner:
 
         Args:
             ref: the receiver of the message.
-            output: the message.
+            output: as `output` gives it.
             unseen: whether the store is not asked, since the message cannot be parked yet.
             deadline: the limit for all attempts; None to start the usual limit now.
 
@@ -162,10 +153,7 @@ class Settler:
     """Decides about poison messages that can be read.
 
     Attributes:
-        maintenance: runs the protocols' settlers.
         failures: the failed deliveries that this process saw.
-        returner: sends messages to their queues once more.
-        lifetimes: the application's present lifetimes of messages.
         ready: awaited before the first request to the store.
         now: the time of day, for deadlines.
     """
@@ -258,10 +246,8 @@ class Settler:
 
     def _unexplained(self, message: PoisonMessage) -> int | None:
         """The number of returns without a known cause, including the present return; None not to return the message."""
-        cause, so_far = (
-            self.failures.cause(message.entity.name, key_of(message.delivered)),
-            message.delivered.unexplained,
-        )
+        cause = self.failures.cause(message.entity.name, key_of(message.delivered))
+        so_far = message.delivered.unexplained
         if cause is Cause.ENVIRONMENT:
             return so_far
         if cause is Cause.UNKNOWN or message.settlement == "repeated":
@@ -289,9 +275,7 @@ class Settler:
     ) -> Output | None:
         now, time = await self._present(), delivered.judged_by
         returns = undated if time is None else not self._is_too_old(now - time, now)
-        if not returns:
-            return None
-        return await self.returner.output(delivered, queue, unexplained)
+        return await self.returner.output(delivered, queue, unexplained) if returns else None
 
     def _is_too_old(self, age: timedelta, now: datetime) -> bool:
         """Whether a message of this age could be too old on arrival.
@@ -319,11 +303,7 @@ class _Decision(NamedTuple):
 
 @dataclass
 class _Progress:
-    """The progress of a decision.
-
-    Attributes:
-        parks: whether the settler has sent the request to park the message, and so may have parked it even without a reply.
-    """
+    """Whether the settler has sent the request to park the message, and so may have parked it even without a reply."""
 
     parks: bool = False
 

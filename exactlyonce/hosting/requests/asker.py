@@ -14,6 +14,7 @@ from exactlyonce.errors import ConfigurationError, InvalidKey, InvalidMessage, K
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.messages import encode
 from exactlyonce.hosting.deliveries.receiver import Receiver
+from exactlyonce.records.outbox import Answer
 from exactlyonce.values.envelope import MAX_ATTRIBUTE_LENGTH, MAX_SOURCE_LENGTH, Envelope, message_key, unfit
 from exactlyonce.values.frozen_json import Json, canonical, read_json
 
@@ -63,12 +64,8 @@ def source_of(caller: str | None) -> str:
 def time_of(key: str, now: datetime) -> datetime:
     """The time that a key carries.
 
-    Args:
-        key: of a request.
-        now: the present, by the store's time.
-
     Raises:
-        InvalidKey: the key is no UUID of version 7, or the time is more than five minutes ahead.
+        InvalidKey: the key is no UUID of version 7, or the time is more than five minutes ahead of `now`, the store's.
     """
     try:
         uuid = UUID(key)
@@ -91,11 +88,6 @@ def fingerprint(method: str, path: str, body: bytes) -> str:
     The hash covers the body as sent, not as the application reads it: a retry across a deploy that adds a default to the
     message is the same request. Blanks, the order of properties and the spelling of numbers (1, 1.0, 1e0) do not count. Nor
     does the query, since keys of the host travel there.
-
-    Args:
-        method: the HTTP method.
-        path: the path of the URL.
-        body: the body as sent; JSON, or any other content.
     """
     sent = "\n".join((method.upper(), path, ""))
     return hashlib.sha256(sent.encode(errors="surrogatepass") + _canonical(body)).hexdigest()
@@ -117,8 +109,6 @@ class Answered:
     """The committed answer to a request.
 
     Attributes:
-        status: HTTP status code.
-        headers: names and values.
         body: JSON; None for no body.
         replayed: whether the request had been carried out before.
     """
@@ -163,10 +153,9 @@ class Request:
 
 @dataclass(frozen=True)
 class Asker:
-    """Asks entities.
+    """Asks entities, in the same lanes as messages from queues.
 
     Attributes:
-        receiver: processes the messages, in the same lanes as messages from queues.
         ready: awaited before the present is read.
         now: the present, by the store's time.
     """
@@ -187,7 +176,12 @@ class Asker:
         if answer is None or not answer.is_to(request.fingerprint):
             about = message_key(request.source, request.key)
             raise KeyReused(f"Request {about} differs from an earlier request with its key. Nothing was changed.")
-        return Answered(answer.status, answer.headers, answer.body, processed.before)
+        return answered(answer, replayed=processed.before)
+
+
+def answered(answer: Answer, *, replayed: bool) -> Answered:
+    """A committed answer, for its caller."""
+    return Answered(answer.status, answer.headers, answer.body, replayed)
 
 
 def encoded(message: object) -> tuple[str, Json]:
@@ -195,9 +189,8 @@ def encoded(message: object) -> tuple[str, Json]:
     try:
         return encode(message)
     except ValueError as error:
-        raise InvalidMessage(
-            f"The {type(message).__name__} has a value that JSON does not have, such as NaN."
-        ) from error
+        text = f"The {type(message).__name__} has a value that JSON does not have, such as NaN."
+        raise InvalidMessage(text) from error
 
 
 def require_answers(entity: Entity[Any]) -> None:

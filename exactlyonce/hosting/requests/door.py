@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import logging
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from inspect import Parameter, signature
 from typing import Any, Final
@@ -72,7 +73,6 @@ class Problem:
     headers: tuple[tuple[str, str], ...] = ()
 
     def response(self) -> func.HttpResponse:
-        """The problem as a response."""
         body = {"type": "about:blank", "title": self.title, "status": self.status, "detail": self.detail}
         headers = dict(self.headers)
         if self.retry_after is not None:
@@ -83,11 +83,7 @@ class Problem:
 
 
 class Refused(Exception):
-    """A request that is refused before any look-up.
-
-    Attributes:
-        problem: the response to the client.
-    """
+    """A request that is refused before any look-up."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.title)
@@ -171,12 +167,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Door:
-    """Answers requests.
-
-    Attributes:
-        asker: asks the entities.
-        show: reduces an exception to the part that may be logged.
-    """
+    """Answers requests."""
 
     asker: Asker
     show: Show = shown
@@ -185,39 +176,44 @@ class Door:
         self, request: func.HttpRequest, entity: Entity[Any], message: object, scope: str | None, keys: Keys
     ) -> func.HttpResponse:
         """Answer a request; documented at `ExactlyOnce.answer`."""
-        try:
-            if request.method.upper() not in METHODS:
-                raise Refused(not_allowed(METHODS))
-            body = body_of(request)
-            key = read_key(request.headers.get(HEADER))
-            await self.asker.ready()
-            time = time_of(key, self.asker.now()) if keys == "uuid7" else None
-            caller = request.headers.get(CALLER) if scope is None else scope
-            asked = fingerprint(request.method, _path_of(request.url), body.text)
-            identity = Request(key, asked, source_of(caller), time)
-            answered = await self.asker.ask(entity, made(message, body), identity)
-        except ConfigurationError:
-            raise  # A mistake of the operator, not of the client.
-        except Refused as refusal:
-            return refused(refusal, entity, self.show)
-        except ExactlyOnceError as error:
-            problem = problem_of(error)
-            told = None if problem.status < FAULT else self.show(error)
-            _log.warning(
-                "a request for %s was answered with %d: %s", entity, problem.status, named(error), exc_info=told
-            )
-            return problem.response()
-        return response_of(answered)
+        return await guarded(self._answered(request, entity, message, scope, keys), entity, self.show)
+
+    async def _answered(
+        self, request: func.HttpRequest, entity: Entity[Any], message: object, scope: str | None, keys: Keys
+    ) -> func.HttpResponse:
+        if request.method.upper() not in METHODS:
+            raise Refused(not_allowed(METHODS))
+        body = body_of(request)
+        key = read_key(request.headers.get(HEADER))
+        await self.asker.ready()
+        time = time_of(key, self.asker.now()) if keys == "uuid7" else None
+        caller = request.headers.get(CALLER) if scope is None else scope
+        asked = fingerprint(request.method, _path_of(request.url), body.text)
+        identity = Request(key, asked, source_of(caller), time)
+        return response_of(await self.asker.ask(entity, made(message, body), identity))
+
+
+async def guarded(response: Awaitable[func.HttpResponse], entity: Entity[Any], show: Show) -> func.HttpResponse:
+    """The response, or the problem to tell the client. Raises `ConfigurationError`: a mistake of the operator."""
+    try:
+        return await response
+    except ConfigurationError:
+        raise
+    except Refused as refusal:
+        if (cause := refusal.__cause__) is not None:  # The mistake may be in the application's code.
+            text = "the body of a request for %s does not make its message: %s"
+            _log.warning(text, entity, class_of(cause), exc_info=show(cause))
+        return refusal.problem.response()
+    except ExactlyOnceError as error:
+        problem = problem_of(error)
+        told = None if problem.status < FAULT else show(error)
+        _log.warning("a request for %s was answered with %d: %s", entity, problem.status, named(error), exc_info=told)
+        return problem.response()
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The body of a request.
-
-    Attributes:
-        text: the body as sent.
-        content: the body as `read_json` reads it; None for an empty body.
-    """
+    """The body of a request: as sent, and as `read_json` reads it, with None for an empty body."""
 
     text: bytes
     content: Any
@@ -278,15 +274,6 @@ def made(message: object, body: Body) -> object:
         f"The function that makes the message of a request returned {kind_of(result)}. Let it be a plain function that "
         "returns an instance of a message type."
     )
-
-
-def refused(refusal: Refused, entity: Entity[Any], show: Show) -> func.HttpResponse:
-    """The response to a refused request. An exception of the application's code is logged: the mistake may be there."""
-    if (cause := refusal.__cause__) is not None:
-        _log.warning(
-            "the body of a request for %s does not make its message: %s", entity, class_of(cause), exc_info=show(cause)
-        )
-    return refusal.problem.response()
 
 
 def _path_of(address: str) -> str:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-import logging
 import re
-from collections.abc import Awaitable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
@@ -15,25 +13,22 @@ from urllib.parse import quote, urlsplit
 import azure.functions as func
 
 from exactlyonce.effects.library import FoundRequests
-from exactlyonce.errors import ConfigurationError, ExactlyOnceError, InvalidMessage
+from exactlyonce.errors import ConfigurationError, InvalidMessage
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.messages import EntityKey
+from exactlyonce.hosting.deliveries.maintenance import Maintenance
 from exactlyonce.hosting.deliveries.receiver import Receiver
-from exactlyonce.hosting.deliveries.triggers import named
-from exactlyonce.hosting.requests.asker import Answered, encoded
+from exactlyonce.hosting.requests.asker import Answered, answered, encoded
 from exactlyonce.hosting.requests.door import (
-    FAULT,
     NOT_THERE,
     NOT_YET,
     Refused,
     body_of,
+    guarded,
     made,
     not_allowed,
-    problem_of,
-    refused,
     response_of,
 )
-from exactlyonce.hosting.upkeep.maintenance import Maintenance
 from exactlyonce.protocols.outbox.judge import request_unknown
 from exactlyonce.protocols.outbox.protocol import Outbox
 from exactlyonce.protocols.outbox.requests import Opened, close_request, find_request, open_request
@@ -52,12 +47,7 @@ _STORED: Final = 2 * MAX_MESSAGE_BYTES
 
 @dataclass(frozen=True)
 class Requests:
-    """Requests of an application.
-
-    Attributes:
-        receiver: carries requests out, in the same lanes as messages from queues.
-        maintenance: reaches the documents of requests.
-    """
+    """Requests of an application, carried out in the same lanes as messages from queues."""
 
     receiver: Receiver
     maintenance: Maintenance
@@ -80,19 +70,19 @@ class Requests:
         stored = await self._found(ref, opened)
         document = stored.documents[0]
         if document.envelope is None or document.answer is not None:
-            return _answered(document.answer or Answer(), replayed=True)
+            return answered(document.answer or Answer(), replayed=True)
         envelope = Envelope.read(document.envelope.text, limit=_STORED)
         # The message is the one that was opened: a retry could send a different body.
         message = replace(envelope, asked=opened.request, opened=stored.token or opened.token)
         processed = await self.receiver.ask(message, entity, ref)
         if processed.answer is None:
             raise request_unknown(opened.request)
-        return _answered(processed.answer, replayed=processed.before)
+        return answered(processed.answer, replayed=processed.before)
 
     async def answer(self, ref: EntityRef, opened: Opened) -> Answered | None:
         """The answer to a request; None without an answer so far. Raises `RequestUnknown` or `TryAgainLater`."""
         answer = (await self._found(ref, opened)).documents[0].answer
-        return None if answer is None else _answered(answer, replayed=True)
+        return None if answer is None else answered(answer, replayed=True)
 
     async def close(self, ref: EntityRef, opened: Opened) -> None:
         """Close a request: delete its document, with the answer. Raises `TryAgainLater`."""
@@ -116,10 +106,6 @@ def require_requests(entity: Entity[Any]) -> None:
         )
 
 
-def _answered(answer: Answer, *, replayed: bool) -> Answered:
-    return Answered(answer.status, answer.headers, answer.body, replayed)
-
-
 AT: Final = "at"
 """Parameter of a request's address: the encoded session token of the request's document."""
 REQUEST: Final = "request"
@@ -130,17 +116,11 @@ _OF_PATHS: Final = "%/:@!$&'()*+,;=~"
 _TOKEN: Final = re.compile(r"[0-9]{1,20}:-?[0-9]{1,20}#[0-9]{1,20}(?:#[0-9]{1,20}=-?[0-9]{1,20}){0,64}")
 _ID: Final = re.compile(r"[0-9A-Za-z-]{8,64}")
 _MOST_ENCODED: Final = 4096
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class OpenedDoor:
-    """Opens requests, and serves opened requests.
-
-    Attributes:
-        requests: the requests of the application.
-        show: reduces an exception to the part that may be logged.
-    """
+    """Opens requests, and serves opened requests."""
 
     requests: Requests
     show: Show = shown
@@ -156,7 +136,7 @@ class OpenedDoor:
             place = f"{path}/{quote(opened.request, safe='')}?{AT}={token_text(opened.token)}"
             return func.HttpResponse(status_code=201, headers={"Location": place})
 
-        return await self._guarded(opened(), entity)
+        return await guarded(opened(), entity, self.show)
 
     async def serve(self, request: func.HttpRequest, entity: Entity[Any], key: str | EntityKey) -> func.HttpResponse:
         """Serve an opened request; documented at `ExactlyOnce.serve_request`."""
@@ -167,7 +147,7 @@ class OpenedDoor:
             )
         opened = Opened(request.route_params[REQUEST], token_of(request.params.get(AT)) or "")
         method = request.method.upper()
-        response = await self._guarded(self._served(method, entity, key, opened), entity)
+        response = await guarded(self._served(method, entity, key, opened), entity, self.show)
         return without_body(response) if method == "HEAD" else response
 
     async def _served(
@@ -186,25 +166,6 @@ class OpenedDoor:
                 return NOT_YET.response() if answered is None else response_of(answered)
         await self.requests.close(ref, opened)
         return func.HttpResponse(status_code=204)
-
-    async def _guarded(self, response: Awaitable[func.HttpResponse], entity: Entity[Any]) -> func.HttpResponse:
-        """The response, or the problem to tell the client. Raises `ConfigurationError`: a mistake of the operator."""
-        try:
-            return await response
-        except ConfigurationError:
-            raise
-        except Refused as refusal:
-            return refused(refusal, entity, self.show)
-        except ExactlyOnceError as error:
-            problem = problem_of(error)
-            _log.warning(
-                "an opened request for %s was answered with %d: %s",
-                entity,
-                problem.status,
-                named(error),
-                exc_info=None if problem.status < FAULT else self.show(error),
-            )
-            return problem.response()
 
 
 def without_body(response: func.HttpResponse) -> func.HttpResponse:

@@ -1,1 +1,1 @@
-"""Upkeep of entities apart from their messages: sweeping, and the protocols' steps on single entities."""
+"""Upkeep of entities apart from their messages: the sweeper, and operators' actions."""

@@ -13,7 +13,6 @@ from typing import Any, Final
 from exactlyonce.attempt import Memory
 from exactlyonce.drivers.overdue import TOO_OLD
 from exactlyonce.drivers.retry import Clock
-from exactlyonce.effects.effect import NoAnswer
 from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.effects.library import LoadParked
 from exactlyonce.errors import (
@@ -25,9 +24,9 @@ from exactlyonce.errors import (
     TryAgainLater,
 )
 from exactlyonce.handling.entities import Entity
+from exactlyonce.hosting.deliveries.maintenance import Maintenance
 from exactlyonce.hosting.deliveries.poison import require_readable
 from exactlyonce.hosting.deliveries.triggers import named
-from exactlyonce.hosting.upkeep.maintenance import Maintenance
 from exactlyonce.protocols.outbox.judge import Proof
 from exactlyonce.protocols.outbox.protocol import Outbox
 from exactlyonce.protocols.outbox.repair import TokenReset, renumber, reset_token
@@ -47,7 +46,6 @@ class Inspected:
 
     Attributes:
         body: the user's properties; None if the entity is absent or deleted.
-        ledger: the library's property; None if the document has none.
         belongings: ids, kinds and times of the library's documents about the entity.
     """
 
@@ -61,8 +59,6 @@ class Evidence:
     """The stored evidence about a parked message.
 
     Attributes:
-        parked: the message as parked.
-        envelope: the message as delivered.
         receivers: the possible receivers. Each comes with the proof that it processed the message, or whether there is any
             proof, or the name of the error by which its documents cannot be read.
     """
@@ -81,11 +77,8 @@ class Evidence:
 class Operator:
     """Carries out operators' requests. Each is safe at any time, twice, and while messages are processed.
 
-    Attributes:
-        maintenance: runs the steps.
-        listing: lists parked messages and documents.
-        lifetimes: the application's present lifetimes of messages.
-        entities: the types whose messages the application processes.
+    Every request raises `TryAgainLater` if the store does not answer, and `StoredDataError` if a document cannot be trusted;
+    nothing was changed then.
     """
 
     maintenance: Maintenance
@@ -94,7 +87,7 @@ class Operator:
     entities: tuple[Entity[Any], ...] = ()
 
     def parked(self) -> AsyncIterator[tuple[ListedMessage, ...]]:
-        """All parked messages, in pages. Raises `TryAgainLater`, `ConfigurationError`."""
+        """All parked messages, in pages."""
         return self.listing.parked()
 
     async def requeue(self, entity: str, message: str, destination: str | None = None) -> Requeued:
@@ -109,7 +102,6 @@ class Operator:
             ConfigurationError: there is no destination of this name, or no name is given.
             MalformedMessage: the message cannot be read.
             TryAgainLater: the store or the queue did not answer.
-            StoredDataError: the parked document cannot be trusted.
         """
         require_readable(message)
         if destination is None:
@@ -135,12 +127,8 @@ class Operator:
     async def renew(self, entity: str, message: str) -> Renewed:
         """Give a parked message a new identity, if the receiver would refuse the present identity.
 
-        By sending the message, the operator vouches that it was not processed: copies are no longer recognized.
-
-        Raises:
-            MalformedMessage: the message cannot be read.
-            TryAgainLater: the store did not answer.
-            StoredDataError: the parked document cannot be trusted.
+        By sending the message, the operator vouches that it was not processed: copies are no longer recognized. Raises
+        `MalformedMessage` for a message that cannot be read.
         """
         require_readable(message)
         ref, limit = entity_named(entity), self._limit(entity)
@@ -149,10 +137,7 @@ class Operator:
     async def evidence(self, entity: str, message: str) -> Evidence | None:
         """The stored evidence about a parked message, before it gets a new identity; None for a message that is not parked.
 
-        Raises:
-            MalformedMessage: the message cannot be read.
-            TryAgainLater: the store did not answer.
-            StoredDataError: the parked document cannot be trusted.
+        Raises `MalformedMessage` for a message that cannot be read.
         """
         require_readable(message)
         parked = await self.parked_message(entity, message)
@@ -188,62 +173,42 @@ class Operator:
         return lambda envelope: limit if all(receiver.forgets(envelope) for receiver in receivers) else None
 
     async def discard(self, entity: str, message: str) -> bool:
-        """Delete a parked message for good. Returns whether there was such a message.
-
-        Raises:
-            TryAgainLater: the store did not answer.
-            StoredDataError: the parked document cannot be trusted; the message stays parked.
-        """
+        """Delete a parked message for good. Returns whether there was such a message."""
         ref, noted = entity_named(entity), noted_for(self.lifetimes().retention)
         return await self.maintenance.run(ref, lambda memory: discard(ref, message, memory, noted=noted))
 
     def books(self) -> AsyncIterator[tuple[ListedBook, ...]]:
-        """All books that have not ended, in pages. Raises `TryAgainLater`, `ConfigurationError`."""
+        """All books that have not ended, in pages."""
         return self.listing.books(0)
 
     async def renumber(self, entity: Entity[Any], ref: EntityRef) -> Sequences:
         """Begin fresh sequences for an entity restored from a backup, for receivers that take messages in order.
 
-        Returns:
-            The former sequences.
-
-        Raises:
-            ConfigurationError: the entity belongs to another protocol.
-            TryAgainLater: the store did not answer.
-            StoredDataError: the document cannot be trusted; nothing was changed.
+        Returns the former sequences. Raises `ConfigurationError` if the entity belongs to another protocol.
         """
         renumbered = await self.maintenance.run(ref, lambda memory: renumber(ref, entity.strategy, memory))
         return renumbered.forgotten
 
     async def parked_message(self, entity: str, message: str) -> ParkedMessage | None:
-        """A parked message with its body; None for a message that is not parked. Raises `TryAgainLater`, `StoredDataError`."""
+        """A parked message with its body; None for a message that is not parked."""
         ref = entity_named(entity)
-        loaded = await self._answered(ref, LoadParked(ref, message))
+        loaded = await self.maintenance.read(ref, LoadParked(ref, message))
         return None if loaded is None else loaded.message
 
     async def inspect(self, ref: EntityRef) -> Inspected:
-        """The stored documents of an entity. Raises `TryAgainLater`, `StoredDataError`."""
-        loaded = await self._answered(ref, LoadEntity(ref))
+        """The stored documents of an entity."""
+        loaded = await self.maintenance.read(ref, LoadEntity(ref))
         view = read_entity(ref, loaded.document)
         return Inspected(view.body, view.ledger, await self.listing.belongings(ref))
 
     async def reset_token(self, entity: Entity[Any], ref: EntityRef) -> TokenReset:
-        """Replace an entity's session token that no replica will reach: see `protocols.outbox.token`.
+        """Replace an entity's session token that no replica will reach: see `protocols.outbox.repair`.
 
-        Raises:
-            ConfigurationError: the entity's protocol keeps no session token.
-            TryAgainLater: the store did not answer.
-            StoredDataError: the document cannot be trusted; nothing was changed.
+        Raises `ConfigurationError` if the entity's protocol keeps no session token.
         """
         if not isinstance(entity.strategy, Outbox):
             raise ConfigurationError(f"{entity} does not use the outbox, the only protocol that keeps a session token.")
         return await self.maintenance.run(ref, lambda memory: reset_token(ref, memory))
-
-    async def _answered(self, ref: EntityRef, effect: Any) -> Any:
-        reply = await self.maintenance.driver.run(self.maintenance.retrying.insist(iter(effect)))
-        if isinstance(reply, NoAnswer):
-            raise TryAgainLater(f"The documents of entity {ref} could not be read.")
-        return reply
 
 
 def noted_for(retention: Retention) -> int:
@@ -285,14 +250,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Parked messages of one entity type with the same reason.
-
-    Attributes:
-        type: the entity type.
-        reason: the reason for parking.
-        count: number of messages.
-        first, last: the times of the first and the last parking.
-    """
+    """Parked messages of one entity type with the same reason, and the times of the first and the last parking."""
 
     type: str
     reason: str
@@ -308,7 +266,6 @@ class Outcome:
     Attributes:
         done: whether the message is no longer parked.
         text: a text for all messages with the same outcome; the class of an error.
-        error: the error, if there was one.
     """
 
     done: bool
@@ -350,14 +307,6 @@ async def selected(operator: Operator, selection: Selection, limit: int | None =
     """Parked messages, the oldest first.
 
     All are listed before the first action: a message that is requeued, fails and is parked again is not tried twice.
-
-    Args:
-        operator: lists parked messages.
-        selection: the conditions.
-        limit: most messages; None for all.
-
-    Raises:
-        TryAgainLater, ConfigurationError: as `Operator.parked` does.
     """
     messages = [item async for page in operator.parked() for item in page if selection.has(item)]
     return sorted(messages, key=lambda message: message.at)[:limit]
@@ -373,14 +322,9 @@ def grouped(messages: Iterable[ListedMessage]) -> list[Group]:
 
 
 def requeuing(operator: Operator, destination: str | None) -> Action:
-    """An action that sends a parked message again.
+    """An action that sends a parked message again. Raises `ConfigurationError` if there is no such destination.
 
-    Args:
-        operator: sends the messages.
-        destination: logical name of the queue; None for the destination of an output that was never published.
-
-    Raises:
-        ConfigurationError: there is no such destination.
+    Without a destination, outputs that were never published go to their own.
     """
     if destination is not None:
         operator.require_destination(destination)
@@ -414,8 +358,8 @@ async def on_each(
     If the store or a queue answers for none of `MOST_UNANSWERED` messages in a row, no further message is begun.
 
     Args:
-        messages: the messages, in the order of their start.
-        action: the action.
+        messages: in the order of their start.
+        action: applied to each.
         clock: paces the starts.
         rate: most messages begun in a second.
         show: called after each message.

@@ -12,18 +12,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
-
-import azure.functions as func
 
 from exactlyonce.drivers.retry import Runtime
 from exactlyonce.effects.library import NoteSearch
 from exactlyonce.errors import ExactlyOnceError
 from exactlyonce.handling.entities import Entity
-from exactlyonce.hosting.upkeep.maintenance import Maintenance
+from exactlyonce.hosting.deliveries.maintenance import Maintenance
 from exactlyonce.raised import Show, shown
 from exactlyonce.records.library import KEPT_FOR, SEARCHED_AGAIN, Search, number_of
 from exactlyonce.stores.port import AsyncListing, ListedBook
@@ -103,15 +101,6 @@ class Sweeper:
 
     Entities are taken in random order, those that failed in the last run at the end. So entities that cannot be swept delay no
     other entity.
-
-    Args:
-        maintenance: runs the protocols' sweeps.
-        listing: lists books, and unfinished entities.
-        runtime: time, and the random order.
-        show: reduces an exception to the part that may be logged.
-
-    Attributes:
-        maintenance: as given.
     """
 
     def __init__(self, maintenance: Maintenance, listing: AsyncListing, runtime: Runtime, show: Show = shown) -> None:
@@ -140,9 +129,7 @@ class Sweeper:
         before = self._runtime.now() - older_than
         while True:
             run.is_cut, tried = False, len(run.tried)
-            half = (
-                self._elapsed(run) + (LONGEST - self._elapsed(run)) / 2
-            )  # The other half of the time is for sweeping.
+            half = (self._elapsed(run) + LONGEST) / 2  # The other half of the time is for sweeping.
             for entity in types:
                 await self._list(entity, asked, before, run, half)
             await self._sweep_all(run)
@@ -267,26 +254,3 @@ async def _alone(
 def _reason(error: Exception) -> str:
     """The class of an error, and the text of the library's own errors: any other text may quote a body."""
     return f"{type(error).__name__}: {error}" if isinstance(error, ExactlyOnceError) else type(error).__name__
-
-
-# The sweeper's timer on a function app.
-
-
-EVERY_MINUTE = "0 * * * * *"
-
-
-def register_sweeper(
-    app: func.FunctionApp | func.Blueprint, sweep: Callable[[], Awaitable[object]], schedule: str
-) -> None:
-    """Register a timer that sweeps.
-
-    Args:
-        app: the function app, or a blueprint of it.
-        sweep: the function to call.
-        schedule: six fields of NCRONTAB.
-    """
-
-    async def exactlyonce_sweep(timer: func.TimerRequest) -> None:  # noqa: ARG001  # The host passes it.
-        await sweep()
-
-    app.timer_trigger(arg_name="timer", schedule=schedule)(exactlyonce_sweep)

@@ -15,8 +15,9 @@ from exactlyonce.handling.calls import Api
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.routes import Destination
 from exactlyonce.hosting import ExactlyOnce
-from exactlyonce.hosting.caller import FIRST_DELAY, LONGEST_DELAY, Received, content_of
+from exactlyonce.hosting.caller import FIRST_DELAY, LONGEST_DELAY, content_of
 from exactlyonce.testing.interruptions import STEPS
+from exactlyonce.transports.http import Received
 from exactlyonce.values.envelope import EntityRef, Envelope
 from exactlyonce.values.frozen_json import Json
 from exactlyonce_dev.flow import LATER, Act, Flow, Row, time_of

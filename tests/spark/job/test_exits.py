@@ -6,7 +6,8 @@ import io
 
 import pytest
 
-from exactlyonce import ConfigurationError, DamagedDocument
+from exactlyonce import ConfigurationError
+from exactlyonce.errors import DamagedDocument
 from spark_jobs.job.exits import AccountError, Exit, UnsafeError, ending, raised_by_a_task
 
 TRACE = """An error occurred while calling o42.collectToPython.

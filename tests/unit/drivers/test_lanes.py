@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from exactlyonce import ExactlyOnceError, HandlerFailed, TryAgainLater
+from exactlyonce import ExactlyOnceError, TryAgainLater
 from exactlyonce.attempt import Again, Finished, Memory, Remembered, Work
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.lanes import Assignment, Lanes, Processed
@@ -17,6 +17,7 @@ from exactlyonce.drivers.retry import Backoff, Pause, Retrying, Runtime
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.library import CloseNumbers, FoundBooks, OpenNumbers, ReadBooks
 from exactlyonce.effects.port import Awaited
+from exactlyonce.errors import HandlerFailed
 from exactlyonce.records.library import Opened, number_of
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.world import ManualClock

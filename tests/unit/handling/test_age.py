@@ -7,8 +7,9 @@ from datetime import timedelta
 
 import pytest
 
-from exactlyonce import Envelope, MessageFromTheFuture, TooOldToJudge, UndatedMessage
+from exactlyonce import Envelope
 from exactlyonce.attempt import Before, Handled
+from exactlyonce.errors import MessageFromTheFuture, TooOldToJudge, UndatedMessage
 from exactlyonce.handling.runner import AgeCheck
 from exactlyonce.values.envelope import EntityRef, milliseconds
 from exactlyonce.values.frozen_json import Json

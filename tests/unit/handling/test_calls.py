@@ -9,18 +9,9 @@ from typing import Any, cast
 
 import pytest
 
-from exactlyonce import (
-    Api,
-    ConfigurationError,
-    Context,
-    Destination,
-    HandlerFailed,
-    OutputTooLarge,
-    Reply,
-    UnknownDestination,
-    message,
-)
+from exactlyonce import Api, ConfigurationError, Context, Destination, Reply, message
 from exactlyonce.attempt import Before, Handled
+from exactlyonce.errors import HandlerFailed, OutputTooLarge, UnknownDestination
 from exactlyonce.handling.calls import MOST_TAG
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner

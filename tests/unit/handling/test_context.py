@@ -12,22 +12,9 @@ from typing import Any, cast
 import pytest
 from pydantic import BaseModel
 
-from exactlyonce import (
-    Api,
-    ConfigurationError,
-    Context,
-    ContextClosed,
-    Destination,
-    Entity,
-    Envelope,
-    HandlerFailed,
-    Outbox,
-    OutputTooLarge,
-    Reply,
-    UnknownDestination,
-    message,
-)
+from exactlyonce import Api, ConfigurationError, Context, Destination, Entity, Envelope, Outbox, Reply, message
 from exactlyonce.attempt import Before
+from exactlyonce.errors import ContextClosed, HandlerFailed, OutputTooLarge, UnknownDestination
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.records.outbox import MAX_OUTPUT_BYTES, MOST_CARRIED, Output

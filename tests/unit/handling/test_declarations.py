@@ -24,13 +24,11 @@ from exactlyonce import (
     Entity,
     EntityKey,
     Envelope,
-    HandlerFailed,
-    NoStateReturned,
     Outbox,
-    UnknownDestination,
     VersionStream,
     message,
 )
+from exactlyonce.errors import HandlerFailed, NoStateReturned, UnknownDestination
 from exactlyonce.handling import messages
 from exactlyonce.hosting import PlainJson
 from exactlyonce.hosting.config.checks import unheard_by

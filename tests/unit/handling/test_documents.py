@@ -27,17 +27,9 @@ from pydantic.alias_generators import to_camel
 from pydantic.dataclasses import dataclass
 from typing_extensions import TypedDict
 
-from exactlyonce import (
-    Colocated,
-    ConfigurationError,
-    DamagedDocument,
-    Entity,
-    HandlerFailed,
-    Outbox,
-    VersionStream,
-    message,
-)
+from exactlyonce import Colocated, ConfigurationError, Entity, Outbox, VersionStream, message
 from exactlyonce.attempt import Before
+from exactlyonce.errors import DamagedDocument, HandlerFailed
 from exactlyonce.handling.documents import Declared
 from exactlyonce.handling.entities import StateShape
 from exactlyonce.handling.routes import Routes

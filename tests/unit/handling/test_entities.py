@@ -9,18 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from exactlyonce import (
-    ConfigurationError,
-    Context,
-    Entity,
-    EntityKey,
-    Envelope,
-    HandlerFailed,
-    InvalidMessage,
-    Outbox,
-    UnknownMessageType,
-    message,
-)
+from exactlyonce import ConfigurationError, Context, Entity, EntityKey, Envelope, Outbox, message
+from exactlyonce.errors import HandlerFailed, InvalidMessage, UnknownMessageType
 from exactlyonce.values.envelope import EntityRef, PartitionValue
 from exactlyonce.values.frozen_json import Json
 

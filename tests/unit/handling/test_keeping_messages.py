@@ -8,18 +8,9 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from pydantic import BaseModel
 
-from exactlyonce import (
-    ConfigurationError,
-    Context,
-    Destination,
-    Entity,
-    Envelope,
-    Outbox,
-    OutputTooLarge,
-    UnknownDestination,
-    message,
-)
+from exactlyonce import ConfigurationError, Context, Destination, Entity, Envelope, Outbox, message
 from exactlyonce.attempt import Before, Work, keeps_nothing
+from exactlyonce.errors import OutputTooLarge, UnknownDestination
 from exactlyonce.handling.context import NUMBERED, utc
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner

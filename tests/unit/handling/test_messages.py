@@ -11,7 +11,8 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import core_schema
 
-from exactlyonce import ConfigurationError, InvalidMessage, message
+from exactlyonce import ConfigurationError, message
+from exactlyonce.errors import InvalidMessage
 from exactlyonce.handling.messages import MessageType, decode, encode, message_type
 from exactlyonce.values.frozen_json import Json
 

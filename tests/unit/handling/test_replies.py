@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from exactlyonce import ConfigurationError, Context, HandlerFailed, OutputTooLarge
+from exactlyonce import ConfigurationError, Context
 from exactlyonce.attempt import Before
+from exactlyonce.errors import HandlerFailed, OutputTooLarge
 from exactlyonce.handling.context import MAX_ANSWER_BYTES, answer_of
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, Field
 
-from exactlyonce import ConfigurationError, Entity, EntityKey, HandlerFailed, InvalidMessage, Outbox, message
+from exactlyonce import ConfigurationError, Entity, EntityKey, Outbox, message
 from exactlyonce.attempt import Before
+from exactlyonce.errors import HandlerFailed, InvalidMessage
 from exactlyonce.handling.messages import encode
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner

@@ -10,23 +10,16 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from exactlyonce import (
-    Context,
+from exactlyonce import Context, Entity, EntityKey, Envelope, ExactlyOnceError, HandlerError, Outbox, message
+from exactlyonce.attempt import Before, Handled
+from exactlyonce.errors import (
     DamagedDocument,
-    Entity,
-    EntityKey,
-    Envelope,
-    ExactlyOnceError,
-    HandlerError,
     HandlerFailed,
     IdentityChanged,
     InvalidMessage,
     NoStateReturned,
-    Outbox,
     UnknownDestination,
-    message,
 )
-from exactlyonce.attempt import Before, Handled
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.values.frozen_json import Json

@@ -19,7 +19,8 @@ from pydantic import (
 )
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
-from exactlyonce import ConfigurationError, DamagedDocument, HandlerFailed, IdentityChanged
+from exactlyonce import ConfigurationError
+from exactlyonce.errors import DamagedDocument, HandlerFailed, IdentityChanged
 from exactlyonce.handling.entities import RESERVED, StateShape
 from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json

@@ -23,7 +23,8 @@ from pydantic import (
     model_validator,
 )
 
-from exactlyonce import Entity, Envelope, InvalidMessage, Outbox, message, notices
+from exactlyonce import Entity, Envelope, Outbox, message, notices
+from exactlyonce.errors import InvalidMessage
 from exactlyonce.handling.documents import Declared
 from exactlyonce.handling.entities import StateShape
 from exactlyonce.handling.messages import decode

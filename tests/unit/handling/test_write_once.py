@@ -12,7 +12,8 @@ import pytest
 from azure.core.messaging import CloudEvent as AzureEvent
 from yarl import URL
 
-from exactlyonce import Context, Destination, Envelope, OutputTooLarge, UnknownDestination, message
+from exactlyonce import Context, Destination, Envelope, message
+from exactlyonce.errors import OutputTooLarge, UnknownDestination
 from exactlyonce.handling.routes import Routes
 from exactlyonce.records.blobs import MAX_BLOB_BYTES, Author, Blob, folder_of
 from exactlyonce.values.envelope import EntityRef, Origin

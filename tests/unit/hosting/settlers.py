@@ -10,16 +10,17 @@ from typing import Any
 import pytest
 from azure.functions.queue import QueueMessage
 
-from exactlyonce import Destination, Entity, Envelope, HandlerFailed, TryAgainLater
+from exactlyonce import Destination, Entity, Envelope, TryAgainLater
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.retry import Backoff, Retrying, Runtime
 from exactlyonce.effects.library import FoundParked, LoadParked
 from exactlyonce.effects.port import Awaited
+from exactlyonce.errors import HandlerFailed
 from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
+from exactlyonce.hosting.deliveries.maintenance import Maintenance
 from exactlyonce.hosting.deliveries.poison import PoisonSettler
 from exactlyonce.hosting.deliveries.settlement import Returner, Settler
 from exactlyonce.hosting.deliveries.triggers import Failures
-from exactlyonce.hosting.upkeep.maintenance import Maintenance
 from exactlyonce.records.library import ParkedMessage
 from exactlyonce.records.outbox import Output
 from exactlyonce.testing.world import ManualClock, World

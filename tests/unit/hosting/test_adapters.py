@@ -10,7 +10,8 @@ from typing import Any
 import azure.functions as func
 import pytest
 
-from exactlyonce import Envelope, MalformedMessage
+from exactlyonce import Envelope
+from exactlyonce.errors import MalformedMessage
 from exactlyonce.hosting.deliveries.triggers import Delivered, PlainJson, envelope_of
 from exactlyonce.transports.service_bus.binding import Content
 from exactlyonce.values.envelope import key_of, milliseconds

@@ -19,17 +19,14 @@ from exactlyonce import (
     Destination,
     Entity,
     Envelope,
-    InvalidMessage,
-    MalformedMessage,
     Outbox,
-    OutputTooLarge,
     Rebuild,
     Resequencer,
     TryAgainLater,
-    UnknownDestination,
     VersionStream,
     message,
 )
+from exactlyonce.errors import InvalidMessage, MalformedMessage, OutputTooLarge, UnknownDestination
 from exactlyonce.hosting import ExactlyOnce, Needs, ServiceBusConnection, Settings, StorageConnection
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.lifetimes import Lifetimes, Retention

@@ -10,18 +10,9 @@ from typing import Any
 
 import pytest
 
-from exactlyonce import (
-    Colocated,
-    ConfigurationError,
-    HandlerFailed,
-    KeyReused,
-    Outbox,
-    Resequencer,
-    TooOldToJudge,
-    TryAgainLater,
-    VersionStream,
-)
+from exactlyonce import Colocated, ConfigurationError, Outbox, Resequencer, TryAgainLater, VersionStream
 from exactlyonce.attempt import Strategy
+from exactlyonce.errors import HandlerFailed, KeyReused, TooOldToJudge
 from exactlyonce.hosting.requests.asker import MOST_ASKED, Answered, Asker, Request, require_answers
 from exactlyonce.stores.memory.partitions import Fate
 from exactlyonce.testing.guarantee import violations

@@ -16,8 +16,9 @@ import pytest
 from azure.functions.queue import QueueMessage
 from pydantic import TypeAdapter
 
-from exactlyonce import Envelope, ExactlyOnceError, MalformedMessage, NewerSchema, StoredDataError
+from exactlyonce import Envelope, ExactlyOnceError, StoredDataError
 from exactlyonce.drivers.lanes import Lanes
+from exactlyonce.errors import MalformedMessage, NewerSchema
 from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
 from exactlyonce.hosting.deliveries.poison import UNREADABLE
 from exactlyonce.hosting.deliveries.receiver import Receiver

@@ -8,7 +8,8 @@ from datetime import datetime
 
 import pytest
 
-from exactlyonce import ConfigurationError, DamagedDocument, TryAgainLater
+from exactlyonce import ConfigurationError, TryAgainLater
+from exactlyonce.errors import DamagedDocument
 from exactlyonce.hosting.upkeep import operator as bulk
 from exactlyonce.hosting.upkeep.operator import Group, Outcome, Selection, grouped, on_each
 from exactlyonce.stores.port import ListedMessage

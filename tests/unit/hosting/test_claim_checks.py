@@ -7,21 +7,11 @@ from typing import Any
 import azure.functions as func
 import pytest
 
-from exactlyonce import (
-    Colocated,
-    Destination,
-    Entity,
-    Envelope,
-    HandlerFailed,
-    MalformedMessage,
-    Outbox,
-    OutputTooLarge,
-    TryAgainLater,
-    VersionStream,
-)
+from exactlyonce import Colocated, Destination, Entity, Envelope, Outbox, TryAgainLater, VersionStream
 from exactlyonce.attempt import Strategy
 from exactlyonce.blobs.port import AwaitedBlobs, MemoryBlobs
 from exactlyonce.effects.library import WriteOnce
+from exactlyonce.errors import HandlerFailed, MalformedMessage, OutputTooLarge
 from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
 from exactlyonce.hosting.deliveries.triggers import Failures
 from exactlyonce.records.blobs import MAX_BLOB_BYTES, Blob

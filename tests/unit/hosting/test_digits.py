@@ -14,9 +14,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import BaseModel, JsonValue
 
-from exactlyonce import Envelope, InvalidMessage, MalformedMessage, message
+from exactlyonce import Envelope, message
 from exactlyonce.blobs.port import AwaitedBlobs, MemoryBlobs
 from exactlyonce.effects.library import WriteOnce
+from exactlyonce.errors import InvalidMessage, MalformedMessage
 from exactlyonce.handling.messages import decode
 from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
 from exactlyonce.hosting.deliveries.triggers import PlainJson, envelope_of

@@ -12,16 +12,14 @@ import azure.functions as func
 import pytest
 from pydantic import BaseModel, Field
 
-from exactlyonce import (
-    ConfigurationError,
+from exactlyonce import ConfigurationError, TryAgainLater, message
+from exactlyonce.errors import (
     DamagedDocument,
     HandlerFailed,
     InvalidMessage,
     MessageFromTheFuture,
     TooOldToJudge,
-    TryAgainLater,
     UniqueKeyTaken,
-    message,
 )
 from exactlyonce.hosting.requests.asker import Asker
 from exactlyonce.hosting.requests.door import Door, problem_of

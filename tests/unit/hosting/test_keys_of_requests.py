@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exactlyonce import Envelope, InvalidKey
+from exactlyonce import Envelope
+from exactlyonce.errors import InvalidKey
 from exactlyonce.hosting.requests.asker import AHEAD, read_key, time_of
 from exactlyonce.values import envelope as envelopes
 from exactlyonce.values.frozen_json import Json

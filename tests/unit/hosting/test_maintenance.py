@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from exactlyonce import Destination, Envelope, InvalidMessage, VersionStream
+from exactlyonce import Destination, Envelope, VersionStream
 from exactlyonce.effects.companions import DeleteCompanions, FindEntries, FoundCompanions
+from exactlyonce.errors import InvalidMessage
 from exactlyonce.protocols.resequencer.gaps import REPLAY
 from exactlyonce.protocols.stream.replay import Missing
 from exactlyonce.records.companions import id_of

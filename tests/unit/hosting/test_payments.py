@@ -11,9 +11,9 @@ import pytest
 from exactlyonce import Envelope
 from exactlyonce.drivers.overdue import divided
 from exactlyonce.effects.entity import Publish
-from exactlyonce.hosting.caller import Received, Request
 from exactlyonce.records.ledger import CALL_TYPE
 from exactlyonce.records.outbox import Output
+from exactlyonce.transports.http import Received, Request
 from exactlyonce.values.frozen_json import Json
 from tests.calling import bill, taken
 from tests.paying import MINUTE, Desk

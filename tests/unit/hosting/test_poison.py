@@ -11,22 +11,13 @@ from typing import Any
 
 import pytest
 
-from exactlyonce import (
-    Colocated,
-    Entity,
-    Envelope,
-    HandlerFailed,
-    MalformedMessage,
-    Outbox,
-    Resequencer,
-    TryAgainLater,
-    VersionStream,
-)
+from exactlyonce import Colocated, Entity, Envelope, Outbox, Resequencer, TryAgainLater, VersionStream
 from exactlyonce.attempt import Strategy
+from exactlyonce.errors import HandlerFailed, MalformedMessage
+from exactlyonce.hosting.deliveries.maintenance import Maintenance
 from exactlyonce.hosting.deliveries.poison import UNREADABLE, require_readable
 from exactlyonce.hosting.deliveries.settlement import aside_place
 from exactlyonce.hosting.deliveries.triggers import MOST, Failures, PlainJson
-from exactlyonce.hosting.upkeep.maintenance import Maintenance
 from exactlyonce.stores.memory.partitions import Fate
 from exactlyonce.values.envelope import key_of, message_key
 from exactlyonce.values.frozen_json import Json

@@ -18,9 +18,6 @@ from exactlyonce import (
     Destination,
     Entity,
     Envelope,
-    HandlerFailed,
-    InvalidMessage,
-    MalformedMessage,
     TryAgainLater,
     VersionStream,
     message,
@@ -31,6 +28,7 @@ from exactlyonce.effects.effect import NoAnswer, Unknown
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import WriteBook, Written
 from exactlyonce.effects.port import Busy
+from exactlyonce.errors import HandlerFailed, InvalidMessage, MalformedMessage
 from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
 from exactlyonce.hosting.deliveries.poison import PoisonSettler
 from exactlyonce.hosting.deliveries.receiver import Receiver

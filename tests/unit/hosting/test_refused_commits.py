@@ -7,7 +7,8 @@ from typing import Any
 
 import azure.functions as func
 
-from exactlyonce import Destination, Envelope, HandlerFailed, UniqueKeyTaken
+from exactlyonce import Destination, Envelope
+from exactlyonce.errors import HandlerFailed, UniqueKeyTaken
 from exactlyonce.hosting.deliveries.poison import PoisonSettler
 from exactlyonce.hosting.deliveries.settlement import aside_place
 from exactlyonce.hosting.deliveries.triggers import Failures

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from exactlyonce import Envelope, Reply
 from exactlyonce.handling.messages import decode
-from exactlyonce.hosting.caller import Received, content_of
+from exactlyonce.hosting.caller import content_of
+from exactlyonce.transports.http import Received
 from exactlyonce.values.frozen_json import MAX_NESTING, Json
 
 

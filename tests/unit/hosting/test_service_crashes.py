@@ -16,7 +16,7 @@ from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.retry import Backoff, Retrying, Runtime
 from exactlyonce.effects.effect import Effect, Together
 from exactlyonce.effects.port import Awaited
-from exactlyonce.hosting.upkeep.maintenance import Maintenance
+from exactlyonce.hosting.deliveries.maintenance import Maintenance
 from exactlyonce.testing.world import World
 from tests.unit.hosting import desks
 from tests.unit.hosting.desks import Desk

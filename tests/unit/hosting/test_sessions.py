@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from exactlyonce import Context, Destination, HandlerFailed, message
+from exactlyonce import Context, Destination, message
+from exactlyonce.errors import HandlerFailed
 from exactlyonce.handling.routes import Routes
 from exactlyonce.records.outbox import Output
 from exactlyonce.records.sequences import NUMBER, RECEIVER

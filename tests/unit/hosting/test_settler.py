@@ -8,17 +8,9 @@ from typing import Any
 
 import pytest
 
-from exactlyonce import (
-    Colocated,
-    ConfigurationError,
-    Envelope,
-    NewerSchema,
-    Outbox,
-    Resequencer,
-    TryAgainLater,
-    VersionStream,
-)
+from exactlyonce import Colocated, ConfigurationError, Envelope, Outbox, Resequencer, TryAgainLater, VersionStream
 from exactlyonce.attempt import Strategy
+from exactlyonce.errors import NewerSchema
 from exactlyonce.hosting.deliveries.settlement import FIRST_DELAY, LONGEST_DELAY, UNEXPLAINED_ROUNDS, aside_place
 from exactlyonce.stores.memory.partitions import Fate, NoTrouble
 from exactlyonce.values.lifetimes import Lifetimes

@@ -30,8 +30,9 @@ from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Clock, Runtime
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.library import WriteBook
+from exactlyonce.hosting.config.functions import EVERY_MINUTE, register_sweeper
 from exactlyonce.hosting.upkeep import sweeper as sweeper_module
-from exactlyonce.hosting.upkeep.sweeper import AT_ONCE, EVERY_MINUTE, LONGEST, Sweeper, register_sweeper
+from exactlyonce.hosting.upkeep.sweeper import AT_ONCE, LONGEST, Sweeper
 from exactlyonce.records.library import Search
 from exactlyonce.records.outbox import Output
 from exactlyonce.stores.memory.listing import MemoryListing

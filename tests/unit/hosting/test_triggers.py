@@ -10,7 +10,7 @@ import pytest
 from azure.functions import meta
 from azure.functions.servicebus import ServiceBusMessageInConverter
 
-from exactlyonce import MalformedMessage
+from exactlyonce.errors import MalformedMessage
 from exactlyonce.hosting.deliveries.triggers import PlainJson, envelope_of, id_of
 from exactlyonce.transports.service_bus.binding import Content, written
 from exactlyonce.values.envelope import key_of

@@ -25,11 +25,11 @@ from exactlyonce import (
     EntityKey,
     Envelope,
     ExactlyOnceError,
-    HandlerFailed,
     Outbox,
     VersionStream,
     message,
 )
+from exactlyonce.errors import HandlerFailed
 from exactlyonce.hosting.deliveries.triggers import PlainJson
 from exactlyonce.raised import shown
 from exactlyonce.testing.in_memory import Host

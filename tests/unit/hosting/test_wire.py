@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from exactlyonce.hosting.caller import HttpWire, Received, Request
+from exactlyonce.transports.http import HttpWire, Received, Request
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from exactlyonce import DamagedDocument
 from exactlyonce.attempt import Finished, Memory
 from exactlyonce.effects.companions import FindOwing, LoadCompanions, ReplaceCompanions, SaveBatch
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer, Together
 from exactlyonce.effects.entity import PUBLISHED, Conflict, Publish
+from exactlyonce.errors import DamagedDocument
 from exactlyonce.protocols.colocated import Colocated
 from exactlyonce.records.companions import ColocatedRecord, record_id
 from exactlyonce.records.outbox import digest

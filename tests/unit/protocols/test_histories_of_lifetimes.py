@@ -13,21 +13,12 @@ from functools import partial
 
 import pytest
 
-from exactlyonce import (
-    Context,
-    DamagedDocument,
-    Destination,
-    Entity,
-    Envelope,
-    Outbox,
-    TooOldToJudge,
-    TryAgainLater,
-    VersionStream,
-)
+from exactlyonce import Context, Destination, Entity, Envelope, Outbox, TryAgainLater, VersionStream
 from exactlyonce.attempt import Memory, Strategy
 from exactlyonce.effects.companions import DeleteCompanions, FoundCompanions, LoadCompanions
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.entity import LoadEntity
+from exactlyonce.errors import DamagedDocument, TooOldToJudge
 from exactlyonce.protocols.outbox import draft
 from exactlyonce.records.companions import entry_id
 from exactlyonce.records.ledger import hash_in, read_entity, read_page, split

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from exactlyonce import Context, Destination, Entity, Envelope, HandlerFailed, TryAgainLater, message
+from exactlyonce import Context, Destination, Entity, Envelope, TryAgainLater, message
 from exactlyonce.attempt import Strategy
+from exactlyonce.errors import HandlerFailed
 from exactlyonce.records.sequences import Place
 from exactlyonce.stores.memory.partitions import Fate
 from exactlyonce.testing.world import SeededTrouble, World

@@ -15,14 +15,12 @@ from exactlyonce import (
     Context,
     Destination,
     Entity,
-    HandlerFailed,
-    KeyReused,
     Outbox,
     Resequencer,
-    UnknownDestination,
     VersionStream,
     message,
 )
+from exactlyonce.errors import HandlerFailed, KeyReused, UnknownDestination
 from exactlyonce.testing import App
 from exactlyonce.testing.in_memory import MOST_DELIVERIES
 from exactlyonce.testing.runner import NOW

@@ -22,14 +22,12 @@ from exactlyonce import (
     Destination,
     Entity,
     EntityKey,
-    HandlerFailed,
-    InvalidMessage,
-    MalformedMessage,
     Outbox,
     VersionStream,
     message,
 )
 from exactlyonce.attempt import Finished, Memory, Strategy
+from exactlyonce.errors import HandlerFailed, InvalidMessage, MalformedMessage
 from exactlyonce.hosting.deliveries.triggers import PlainJson, id_of
 from exactlyonce.testing import App
 from exactlyonce.values.envelope import Envelope

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from exactlyonce import ConfigurationError, Context, Destination, NoStateReturned, UnknownDestination
+from exactlyonce import ConfigurationError, Context, Destination
+from exactlyonce.errors import NoStateReturned, UnknownDestination
 from exactlyonce.testing import Sent, WrittenOnce, run
 from tests.samples import Account, Deposit
 

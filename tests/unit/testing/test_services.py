@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from exactlyonce import Api, ConfigurationError, Context, Destination, Entity, InvalidMessage, Outbox, Reply, message
+from exactlyonce import Api, ConfigurationError, Context, Destination, Entity, Outbox, Reply, message
+from exactlyonce.errors import InvalidMessage
 from exactlyonce.handling.calls import Call, read_call
 from exactlyonce.records.outbox import Output
 from exactlyonce.testing import App, Request, Response

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exactlyonce import Envelope, MalformedMessage
+from exactlyonce import Envelope
+from exactlyonce.errors import MalformedMessage
 from exactlyonce.transports.service_bus.binding import Content, read, written
 from exactlyonce.values.envelope import MAX_MESSAGE_BYTES
 from exactlyonce.values.frozen_json import Json

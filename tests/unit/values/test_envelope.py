@@ -14,7 +14,8 @@ from cloudevents.core.v1.event import CloudEvent
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exactlyonce import Envelope, MalformedMessage
+from exactlyonce import Envelope
+from exactlyonce.errors import MalformedMessage
 from exactlyonce.transports.service_bus.binding import Content, read
 from exactlyonce.values.envelope import MAX_ATTRIBUTE_LENGTH, MAX_MESSAGE_BYTES
 from exactlyonce.values.frozen_json import Json

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as draw
 
-from exactlyonce import ConfigurationError, MessageFromTheFuture, TooOldToJudge, UndatedMessage
+from exactlyonce import ConfigurationError
+from exactlyonce.errors import MessageFromTheFuture, TooOldToJudge, UndatedMessage
 from exactlyonce.values.lifetimes import AHEAD, CLOCK_TOLERANCE, SETTLING_IN, Lifetimes, Retention
 
 NOW = datetime(2026, 6, 1, tzinfo=timezone.utc)

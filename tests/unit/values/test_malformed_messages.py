@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exactlyonce import Envelope, MalformedMessage
+from exactlyonce import Envelope
+from exactlyonce.errors import MalformedMessage
 from exactlyonce.values.envelope import MAX_ATTRIBUTE_LENGTH, MAX_MESSAGE_BYTES, MAX_SOURCE_LENGTH
 
 SECRET = "sEcReT-4711"

@@ -37,7 +37,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from typing_extensions import TypedDict
 
-from exactlyonce import HandlerFailed
+from exactlyonce.errors import HandlerFailed
 from exactlyonce.values.round_trips import lost, read_text, shown, written, written_text
 
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from exactlyonce import EntityTooLarge, Envelope, HandlerFailed, InvalidMessage, Outbox, TryAgainLater
+from exactlyonce import Envelope, Outbox, TryAgainLater
 from exactlyonce.attempt import Before, Handle, Handled, Memory, Work
 from exactlyonce.effects.effect import UNKNOWN, Step
 from exactlyonce.effects.entity import Conflict, LoadEntity, Publish, SaveEntity
 from exactlyonce.effects.library import CloseNumbers, FindPages, FindPaid, OpenNumbers, Park
+from exactlyonce.errors import EntityTooLarge, HandlerFailed, InvalidMessage
 from exactlyonce.handling.calls import Call, read_call
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner

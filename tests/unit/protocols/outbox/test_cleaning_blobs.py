@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from exactlyonce import ConfigurationError, DamagedDocument, LedgerRemoved, Outbox
+from exactlyonce import ConfigurationError, Outbox
 from exactlyonce.attempt import Memory
 from exactlyonce.effects.companions import FoundCompanions, HasCompanions, LoadCompanions, SaveBatch
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import KEPT, DeleteBlobs, FindBlobs, HasPages
+from exactlyonce.errors import DamagedDocument, LedgerRemoved
 from exactlyonce.protocols.outbox import draft
 from exactlyonce.protocols.steps.clean import CleanedBlobs, blob_candidates, clean_blobs
 from exactlyonce.records.blobs import Author, ListedBlob

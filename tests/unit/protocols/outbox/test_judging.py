@@ -8,20 +8,13 @@ from typing import Any
 
 import pytest
 
-from exactlyonce import (
-    Colocated,
-    Destination,
-    Envelope,
-    MessageFromTheFuture,
-    TooOldToJudge,
-    UndatedMessage,
-    VersionStream,
-)
+from exactlyonce import Colocated, Destination, Envelope, VersionStream
 from exactlyonce.attempt import Strategy
 from exactlyonce.drivers.overdue import place_of
 from exactlyonce.drivers.retry import StoreTime
 from exactlyonce.effects.effect import UNKNOWN, Effect
 from exactlyonce.effects.library import LoadParked, Park
+from exactlyonce.errors import MessageFromTheFuture, TooOldToJudge, UndatedMessage
 from exactlyonce.protocols.outbox.protocol import Outbox
 from exactlyonce.testing.world import InstantClock, ManualClock, World
 from exactlyonce.values.envelope import key_of, message_hash

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from exactlyonce import Envelope, HandlerFailed, Outbox
+from exactlyonce import Envelope, Outbox
 from exactlyonce.attempt import SHARED, Before, Handled, Memory
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, NoAnswer, Together
 from exactlyonce.effects.entity import LoadEntity, Publish, SaveEntity
 from exactlyonce.effects.library import FindPages, HasPages, KeepAnswers, WriteOnce, WritePage
+from exactlyonce.errors import HandlerFailed
 from exactlyonce.protocols.outbox import draft
 from exactlyonce.protocols.outbox.protocol import TRUSTED
 from exactlyonce.records.blobs import Blob

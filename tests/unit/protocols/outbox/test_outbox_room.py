@@ -7,10 +7,11 @@ from random import Random
 
 import pytest
 
-from exactlyonce import EntityTooLarge, Envelope, HandlerFailed, Outbox
+from exactlyonce import Envelope, Outbox
 from exactlyonce.attempt import Before, Handle, Handled
 from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.entity import LoadEntity, Publish
+from exactlyonce.errors import EntityTooLarge, HandlerFailed
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, entity_document
 from exactlyonce.records.outbox import Answer
 from exactlyonce.records.sequences import Sequence, Sequences

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exactlyonce import DamagedDocument, EntityTooLarge, Outbox
+from exactlyonce import Outbox
 from exactlyonce.attempt import Before, Handle, Handled, Memory, Work
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin
 from exactlyonce.effects.entity import Conflict, LoadEntity, Publish, SaveEntity
 from exactlyonce.effects.library import CloseNumbers, FindPaid, FoundStaged, LoadStaged, OpenNumbers, Stage
+from exactlyonce.errors import DamagedDocument, EntityTooLarge
 from exactlyonce.protocols.outbox.due import MOST_RELEASED, due_in
 from exactlyonce.records.outbox import Kept, Output
 from exactlyonce.values.envelope import Envelope, derived_id, message_hash, message_key

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from exactlyonce import DamagedDocument, Envelope
+from exactlyonce import Envelope
 from exactlyonce.attempt import Memory
 from exactlyonce.drivers.blocking_driver import BlockingDriver
 from exactlyonce.drivers.retry import Runtime
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, NoAnswer
 from exactlyonce.effects.entity import PUBLISHED, Publish
 from exactlyonce.effects.library import FoundParked, LoadParked, Park, Unpark, Written
+from exactlyonce.errors import DamagedDocument
 from exactlyonce.protocols.steps.park import Renewed, Requeued, renew, requeue
 from exactlyonce.records.library import ParkedMessage, Unparked, library_document
 from exactlyonce.records.outbox import Output

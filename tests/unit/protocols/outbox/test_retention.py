@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from exactlyonce import LedgerRemoved, Outbox
+from exactlyonce import Outbox
 from exactlyonce.attempt import Before, Handled, Memory
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, NoAnswer
 from exactlyonce.effects.entity import Conflict, LoadEntity, SaveEntity
 from exactlyonce.effects.library import DeletePages, DeleteStaged, HasPages
+from exactlyonce.errors import LedgerRemoved
 from exactlyonce.protocols.outbox.clean import Cleaned, clean_staged
 from exactlyonce.records.ledger import Ledger, entity_document
 from exactlyonce.records.outbox import Output, kept_by

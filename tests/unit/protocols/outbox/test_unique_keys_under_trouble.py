@@ -9,8 +9,9 @@ from random import Random
 
 import pytest
 
-from exactlyonce import Entity, Envelope, TryAgainLater, UniqueKeyTaken
+from exactlyonce import Entity, Envelope, TryAgainLater
 from exactlyonce.drivers.retry import Backoff
+from exactlyonce.errors import UniqueKeyTaken
 from exactlyonce.protocols.outbox import draft
 from exactlyonce.stores.memory.partitions import NoTrouble
 from exactlyonce.stores.memory.store import MemoryStore

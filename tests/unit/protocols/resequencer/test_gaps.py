@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from exactlyonce import ConfigurationError, Envelope, InvalidMessage, Outbox, VersionStream
+from exactlyonce import ConfigurationError, Envelope, Outbox, VersionStream
 from exactlyonce.attempt import Again, Finished, Memory
 from exactlyonce.effects.companions import LoadCompanions, SaveBatch
 from exactlyonce.effects.effect import BEHIND, UNKNOWN
 from exactlyonce.effects.entity import Conflict, LoadEntity, Publish, SaveEntity
+from exactlyonce.errors import InvalidMessage
 from exactlyonce.protocols.resequencer.gaps import REPLAY, Rebuild, missing_before, read_request
 from exactlyonce.protocols.resequencer.protocol import Resequencer
 from exactlyonce.protocols.resequencer.release import BATCH_DOCUMENTS

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from exactlyonce import Destination, EntityTooLarge, Envelope, TryAgainLater
+from exactlyonce import Destination, Envelope, TryAgainLater
 from exactlyonce.attempt import Again, Before, Finished, Handle, Handled, Memory, Work
 from exactlyonce.effects.companions import LoadCompanions, SaveBatch
 from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.entity import LoadEntity, Publish
 from exactlyonce.effects.library import KEPT, WriteOnce
+from exactlyonce.errors import EntityTooLarge
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.resequencer import release as resequencing

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from exactlyonce import DamagedDocument, Envelope, HandlerFailed, InvalidMessage, LedgerRemoved, TryAgainLater
+from exactlyonce import Envelope, TryAgainLater
 from exactlyonce.attempt import Before, Handled, Memory
 from exactlyonce.effects.companions import DeleteCompanions, FoundCompanions, HasCompanions, LoadCompanions, SaveBatch
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, NoAnswer
 from exactlyonce.effects.entity import Conflict, LoadEntity, SaveEntity
+from exactlyonce.errors import DamagedDocument, HandlerFailed, InvalidMessage, LedgerRemoved
 from exactlyonce.protocols.resequencer.release import FARTHEST_AHEAD
 from exactlyonce.records.companions import id_of
 from exactlyonce.records.ledger import entity_document

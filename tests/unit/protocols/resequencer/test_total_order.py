@@ -9,7 +9,8 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exactlyonce import Envelope, InvalidMessage, Resequencer
+from exactlyonce import Envelope, Resequencer
+from exactlyonce.errors import InvalidMessage
 from exactlyonce.records.companions import NumberedMessage
 from tests.unit.boards import RESEQUENCER, Readers, scored
 from tests.unit.script import AT

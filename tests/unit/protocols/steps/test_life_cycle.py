@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from exactlyonce import EntityTooLarge, LedgerRemoved, Outbox, TryAgainLater
+from exactlyonce import Outbox, TryAgainLater
 from exactlyonce.attempt import Before, Handled, Memory
 from exactlyonce.effects.companions import HasCompanions, SaveBatch
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer, Together
 from exactlyonce.effects.entity import Conflict, Publish, SaveEntity
-from exactlyonce.errors import DamagedDocument, NewerSchema, OutputTooLarge
+from exactlyonce.errors import DamagedDocument, EntityTooLarge, LedgerRemoved, NewerSchema, OutputTooLarge
 from exactlyonce.protocols.steps.batch import BATCH_BYTES
 from exactlyonce.records.companions import companion_document
 from exactlyonce.records.ledger import LEDGER, MAX_DOCUMENT_BYTES

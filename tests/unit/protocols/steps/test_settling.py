@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from exactlyonce import ConfigurationError, Envelope, HandlerFailed, LedgerRemoved, NonDeterministicHandler, Outbox
+from exactlyonce import ConfigurationError, Envelope, Outbox
 from exactlyonce.attempt import Handle, Memory, Settled
 from exactlyonce.effects.companions import FindEntries, HasCompanions, LoadCompanions, ReplaceCompanions
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer
 from exactlyonce.effects.entity import Conflict, LoadEntity, Publish, Saved, SaveEntity
 from exactlyonce.effects.library import FindPages, HasPages, Park
+from exactlyonce.errors import HandlerFailed, LedgerRemoved, NonDeterministicHandler
 from exactlyonce.protocols.outbox import draft
 from exactlyonce.protocols.stream.protocol import VersionStream
 from exactlyonce.records.companions import ColocatedRecord

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from exactlyonce import ConfigurationError, DamagedDocument, StoredDataError
+from exactlyonce import ConfigurationError, StoredDataError
 from exactlyonce.attempt import Finished, Memory
 from exactlyonce.effects.companions import DeleteCompanions, LoadCompanions, ReplaceCompanions
 from exactlyonce.effects.effect import BEHIND, UNKNOWN
 from exactlyonce.effects.entity import LoadEntity, Publish
+from exactlyonce.errors import DamagedDocument
 from exactlyonce.protocols.steps.clean import is_candidate, last_entry, may_go
 from exactlyonce.protocols.stream.replay import replay
 from tests import samples

@@ -8,8 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-from exactlyonce import ConfigurationError, DamagedDocument, HandlerFailed, NoStateReturned, Outbox, VersionStream
+from exactlyonce import ConfigurationError, Outbox, VersionStream
 from exactlyonce.attempt import Memory
+from exactlyonce.errors import DamagedDocument, HandlerFailed, NoStateReturned
 from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.stream.protocol import Point, point_before
 from exactlyonce.protocols.stream.replay import replay

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from exactlyonce import EntityTooLarge
 from exactlyonce.attempt import Before, Handled
-from exactlyonce.errors import ExactlyOnceError
+from exactlyonce.errors import EntityTooLarge, ExactlyOnceError
 from exactlyonce.protocols.steps.batch import BATCH_BYTES
 from exactlyonce.protocols.stream.protocol import VersionStream
 from exactlyonce.values.envelope import Envelope

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exactlyonce import ConfigurationError, DamagedDocument, Envelope, NonDeterministicHandler, VersionStream
+from exactlyonce import ConfigurationError, Envelope, VersionStream
 from exactlyonce.attempt import Again, Before, Handle, Handled, Memory
 from exactlyonce.effects.companions import FindEntries, FindNumbered, FoundCompanions, FoundNumbered
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, NoAnswer
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Publish, SaveEntity
+from exactlyonce.errors import DamagedDocument, NonDeterministicHandler
 from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.colocated import Colocated
 from exactlyonce.protocols.outbox.repair import renumber

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from exactlyonce import Context, Destination, Entity, Envelope, NonDeterministicHandler, VersionStream, message
+from exactlyonce import Context, Destination, Entity, Envelope, VersionStream, message
 from exactlyonce.attempt import Memory, Work
+from exactlyonce.errors import NonDeterministicHandler
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.stream.replay import replay

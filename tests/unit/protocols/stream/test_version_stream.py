@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exactlyonce import ConfigurationError, DamagedDocument, HandlerFailed, NonDeterministicHandler
+from exactlyonce import ConfigurationError
 from exactlyonce.attempt import Before, Finished, Handled, Memory
 from exactlyonce.effects.companions import FindEntries, FoundCompanions, LoadCompanions, SaveBatch
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer, Together
 from exactlyonce.effects.entity import LoadEntity, Publish
-from exactlyonce.errors import ExactlyOnceError
+from exactlyonce.errors import DamagedDocument, ExactlyOnceError, HandlerFailed, NonDeterministicHandler
 from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.stream.protocol import VersionStream
 from exactlyonce.records.companions import StreamEntry, entry_id

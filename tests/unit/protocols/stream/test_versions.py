@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exactlyonce import DamagedDocument
+from exactlyonce.errors import DamagedDocument
 from exactlyonce.protocols.stream.protocol import Point, is_whole, part_from, point_before, versions_for, way_back
 from exactlyonce.records.companions import StreamEntry
 from exactlyonce.records.ledger import Ledger

@@ -32,9 +32,6 @@ class Maintenance:
     """Runs the steps of protocols.
 
     Attributes:
-        driver: performs the effects.
-        retrying: retries unfinished attempts.
-        routes: the destinations of handlers.
         lifetimes: the application's present lifetimes of messages.
         senders: the application's entity types.
     """
@@ -52,24 +49,26 @@ class Maintenance:
         memory: Memory | None = None,
         deadline: Deadline | None = None,
     ) -> Result:
-        """Make attempts until one finishes.
+        """Make attempts until one finishes. Raises as `Retrying.process` does.
 
         Args:
             ref: the entity.
             attempt: begins an attempt.
             memory: the memory of the first attempt.
             deadline: the limit for all attempts; None to start the usual limit now.
-
-        Raises:
-            As `Retrying.process` does.
         """
         return await self.driver.process(self.retrying, ref, attempt, memory or Memory(), deadline=deadline)
 
+    async def read(self, ref: EntityRef, effect: Any) -> Any:
+        """The reply to an effect that reads documents of an entity. Raises `TryAgainLater` without an answer."""
+        reply = await self.driver.run(self.retrying.insist(iter(effect)))
+        if isinstance(reply, NoAnswer):
+            raise TryAgainLater(f"Entity {ref} could not be read.")
+        return reply
+
     async def state(self, entity: Entity[State], ref: EntityRef) -> State | None:
         """The state of an entity in some replica. Raises as `ExactlyOnce.read` does."""
-        loaded = await self.driver.run(self.retrying.insist(iter(LoadEntity(ref))))
-        if isinstance(loaded, NoAnswer):
-            raise TryAgainLater(f"Entity {ref} could not be read.")
+        loaded = await self.read(ref, LoadEntity(ref))
         body = read_entity(ref, loaded.document).body
         state: State | None = None if body is None else entity.shape.read(ref, body)
         return state
@@ -133,11 +132,7 @@ class Maintenance:
     async def replay(
         self, entity: Entity[Any], ref: EntityRef, versions: tuple[int, int], missing: Missing | None = None
     ) -> int:
-        """Send the outputs of a range of versions again, or only the missing outputs; return the number of messages.
-
-        Raises:
-            As `answer` does.
-        """
+        """Send outputs of a range of versions again, all or the missing; return their number. Raises as `answer` does."""
         _require_stream(entity)
         work, sent = self.work(entity, ref), 0
         following: int | None = versions[0]

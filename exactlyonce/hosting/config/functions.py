@@ -1,4 +1,4 @@
-"""Functions on a function app, registered for the queues that lead to an application."""
+"""Functions on a function app: for the queues that lead to an application, and the timer of the sweeper."""
 
 from __future__ import annotations
 
@@ -22,12 +22,9 @@ class Served:
     """A destination whose messages the application's functions take.
 
     Attributes:
-        name: the name of the destination.
         verb: the first part of the function's name.
         take: awaits a delivered message, or the messages of a batch.
         settle: awaits a message that the queue gave up on.
-        sessions: whether the queue has sessions.
-        batches: whether `take` awaits batches.
         subscription: the subscription, for a topic; None for a queue.
     """
 
@@ -90,3 +87,17 @@ def _function(name: str, take: Taking, kind: Any) -> Callable[..., Awaitable[Non
     function.__name__ = name
     function.__annotations__ = {argument: kind, "return": None}
     return function
+
+
+EVERY_MINUTE = "0 * * * * *"
+
+
+def register_sweeper(
+    app: func.FunctionApp | func.Blueprint, sweep: Callable[[], Awaitable[object]], schedule: str
+) -> None:
+    """Register a timer that calls `sweep`; the schedule has six fields of NCRONTAB."""
+
+    async def exactlyonce_sweep(timer: func.TimerRequest) -> None:  # noqa: ARG001  # The host passes it.
+        await sweep()
+
+    app.timer_trigger(arg_name="timer", schedule=schedule)(exactlyonce_sweep)
