@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import pytest
 from azure.cosmos import PartitionKey
 from azure.cosmos.aio import DatabaseProxy
 
+from exactlyonce.effects.effect import Effect
+from exactlyonce.effects.port import Busy
 from exactlyonce.hosting import Settings
 from exactlyonce.stores.cosmos.client import CosmosConnection
 from exactlyonce.stores.cosmos.partition import LIBRARY_CONTAINER, LIBRARY_PATH, EntityContainer
@@ -18,8 +21,10 @@ from exactlyonce.testing.contracts.samples import ENTITY_TYPES, PLAIN, UNIQUE_KE
 from exactlyonce.values.envelope import EntityRef
 from local_cosmos.inprocess import RunningEmulator, running_emulator
 from local_cosmos.semantics.faults import FaultRule
+from tests.contract.cosmos_requests import REQUESTS
 from tests.contract.starting import SETTINGS
 
+Answer = TypeVar("Answer")
 Fault = Callable[..., None]
 Elsewhere = Callable[[], CosmosStore]
 ENTITY_CONTAINERS = [EntityContainer(type, type, paths) for type, paths in ENTITY_TYPES.items()]
@@ -85,6 +90,38 @@ def fault(emulator: RunningEmulator, connection: CosmosConnection) -> Fault:
         emulator.add_fault(FaultRule(connection.database, **rule))
 
     return arm
+
+
+@dataclass(frozen=True)
+class Place:
+    """A store on the account, an entity of its own, and the means to disturb and to watch their requests."""
+
+    store: CosmosStore
+    entity: EntityRef
+    connection: CosmosConnection
+    emulator: RunningEmulator
+    fault: Fault
+    elsewhere: Elsewhere
+
+    def perform(self, effect: Effect[Answer]) -> Coroutine[Any, Any, Answer | Busy]:
+        return self.store.perform(effect)
+
+    def ask(self, name: str) -> Awaitable[Any]:
+        """Make a request of `REQUESTS`."""
+        return REQUESTS[name](self.store, self.entity)
+
+
+@pytest.fixture
+def at(
+    *,
+    store: CosmosStore,
+    entity: EntityRef,
+    connection: CosmosConnection,
+    emulator: RunningEmulator,
+    fault: Fault,
+    elsewhere: Elsewhere,
+) -> Place:
+    return Place(store, entity, connection, emulator, fault, elsewhere)
 
 
 @pytest.fixture

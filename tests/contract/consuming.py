@@ -23,13 +23,13 @@ class Opened:
 
     def __init__(self, bus: RunningEndpoint) -> None:
         self.transport = ServiceBusTransport(bus.connection_string)
-        self._bus = bus
+        self.bus = bus
         self._client = ServiceBusClient.from_connection_string(bus.connection_string, retry_backoff_factor=0.01)
         self._receivers: dict[str, ServiceBusReceiver] = {}
 
     async def all(self, address: str) -> list[ServiceBusReceivedMessage]:
         """Everything that is in a queue, or in the subscription of the topic."""
-        wanted = self._bus.counts("topic/Subscriptions/all" if address == "topic" else address).active
+        wanted = self.bus.counts("topic/Subscriptions/all" if address == "topic" else address).active
         found: list[ServiceBusReceivedMessage] = []
         while len(found) < wanted:
             found += await self._receiver(address).receive_messages(wanted - len(found), max_wait_time=5)

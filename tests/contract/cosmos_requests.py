@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from exactlyonce.effects import library
 from exactlyonce.effects.companions import (
     DeleteCompanions,
     FindEntries,
@@ -16,28 +17,6 @@ from exactlyonce.effects.companions import (
     SaveBatch,
 )
 from exactlyonce.effects.entity import Loaded, LoadEntity, SaveEntity
-from exactlyonce.effects.library import (
-    CloseRequest,
-    DeletePages,
-    DeleteRequests,
-    DeleteStaged,
-    FindBlobs,
-    FindPages,
-    FindPagesAbove,
-    HasPages,
-    KeepAnswers,
-    LoadParked,
-    LoadRequests,
-    LoadStaged,
-    NoteSearch,
-    OpenRequest,
-    Park,
-    ReadBooks,
-    Stage,
-    Unpark,
-    WriteBook,
-    WritePage,
-)
 from exactlyonce.records.companions import entry_id
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.testing.contracts.samples import (
@@ -91,25 +70,25 @@ async def load_companions(store: CosmosStore, entity: EntityRef, *numbers: int) 
 REQUESTS: dict[str, Request] = {
     "load_entity": lambda store, entity: store.perform(LoadEntity(entity)),
     "save_entity": create,
-    "find_pages of one": lambda store, entity: store.perform(FindPages(entity, (10_000,), (), 10, None)),
-    "find_pages of two": lambda store, entity: store.perform(FindPages(entity, (10_000,), ("m-1",), 10, None)),
-    "find_pages_above": lambda store, entity: store.perform(FindPagesAbove(entity, 7, None)),
-    "find_blobs": lambda store, entity: store.perform(FindBlobs(entity, ("a.1", "a.2"), None)),
-    "has_pages": lambda store, entity: store.perform(HasPages(entity)),
-    "write_page": lambda store, entity: store.perform(WritePage(entity, a_page(entity), DAY)),
-    "delete_pages of one": lambda store, entity: store.perform(DeletePages(entity, ((1, "etag"),))),
-    "write_book": lambda store, entity: store.perform(WriteBook(a_book("b-1"), DAY)),
-    "note_search": lambda store, entity: store.perform(NoteSearch(a_book("b-1"), "etag", DAY)),
-    "read_books of one": lambda store, entity: store.perform(ReadBooks(("b-1",))),
-    "read_books of two": lambda store, entity: store.perform(ReadBooks(("b-1", "b-2"))),
-    "stage of one": lambda store, entity: store.perform(Stage(entity, (a_staged(entity),))),
-    "stage of two": lambda store, entity: store.perform(Stage(entity, (a_staged(entity), a_staged(entity)))),
-    "load_staged of one": lambda store, entity: store.perform(LoadStaged(entity, ("5f",), None)),
-    "load_staged of two": lambda store, entity: store.perform(LoadStaged(entity, ("5f", "9a"), None)),
-    "delete_staged of one": lambda store, entity: store.perform(DeleteStaged(entity, ("5f",))),
-    "delete_staged of two": lambda store, entity: store.perform(DeleteStaged(entity, ("5f", "9a"))),
-    "park": lambda store, entity: store.perform(Park(entity, a_parked(entity, "web/1"))),
-    "load_parked": lambda store, entity: store.perform(LoadParked(entity, "web/1")),
+    "find_pages of one": lambda store, entity: store.perform(library.FindPages(entity, (10_000,), (), 10, None)),
+    "find_pages of two": lambda store, entity: store.perform(library.FindPages(entity, (10_000,), ("m-1",), 10, None)),
+    "find_pages_above": lambda store, entity: store.perform(library.FindPagesAbove(entity, 7, None)),
+    "find_blobs": lambda store, entity: store.perform(library.FindBlobs(entity, ("a.1", "a.2"), None)),
+    "has_pages": lambda store, entity: store.perform(library.HasPages(entity)),
+    "write_page": lambda store, entity: store.perform(library.WritePage(entity, a_page(entity), DAY)),
+    "delete_pages of one": lambda store, entity: store.perform(library.DeletePages(entity, ((1, "etag"),))),
+    "write_book": lambda store, entity: store.perform(library.WriteBook(a_book("b-1"), DAY)),
+    "note_search": lambda store, entity: store.perform(library.NoteSearch(a_book("b-1"), "etag", DAY)),
+    "read_books of one": lambda store, entity: store.perform(library.ReadBooks(("b-1",))),
+    "read_books of two": lambda store, entity: store.perform(library.ReadBooks(("b-1", "b-2"))),
+    "stage of one": lambda store, entity: store.perform(library.Stage(entity, (a_staged(entity),))),
+    "stage of two": lambda store, entity: store.perform(library.Stage(entity, (a_staged(entity), a_staged(entity)))),
+    "load_staged of one": lambda store, entity: store.perform(library.LoadStaged(entity, ("5f",), None)),
+    "load_staged of two": lambda store, entity: store.perform(library.LoadStaged(entity, ("5f", "9a"), None)),
+    "delete_staged of one": lambda store, entity: store.perform(library.DeleteStaged(entity, ("5f",))),
+    "delete_staged of two": lambda store, entity: store.perform(library.DeleteStaged(entity, ("5f", "9a"))),
+    "park": lambda store, entity: store.perform(library.Park(entity, a_parked(entity, "web/1"))),
+    "load_parked": lambda store, entity: store.perform(library.LoadParked(entity, "web/1")),
     "load_companions of one": lambda store, entity: load_companions(store, entity, 1),
     "load_companions of two": lambda store, entity: load_companions(store, entity, 1, 2),
     "find_entries": lambda store, entity: store.perform(FindEntries(owned(entity), ((1, 2), (4, 9)), None)),
@@ -124,13 +103,13 @@ REQUESTS: dict[str, Request] = {
     "delete_companions": lambda store, entity: store.perform(
         DeleteCompanions(owned(entity), ((entry_id(owned(entity), "web/1"), "etag"),))
     ),
-    "open_request": lambda store, entity: store.perform(OpenRequest(entity, a_request(entity, "5f"))),
-    "load_requests of one": lambda store, entity: store.perform(LoadRequests(entity, ("5f",), None)),
-    "load_requests of two": lambda store, entity: store.perform(LoadRequests(entity, ("5f", "9a"), None)),
-    "keep_answers": lambda store, entity: store.perform(KeepAnswers(entity, (an_answered(entity, "5f"),))),
-    "close_request": lambda store, entity: store.perform(CloseRequest(entity, "5f")),
-    "delete_requests": lambda store, entity: store.perform(DeleteRequests(entity, (("5f", "etag"),))),
-    "unpark": lambda store, entity: store.perform(Unpark(entity, "web/1", "etag")),
+    "open_request": lambda store, entity: store.perform(library.OpenRequest(entity, a_request(entity, "5f"))),
+    "load_requests of one": lambda store, entity: store.perform(library.LoadRequests(entity, ("5f",), None)),
+    "load_requests of two": lambda store, entity: store.perform(library.LoadRequests(entity, ("5f", "9a"), None)),
+    "keep_answers": lambda store, entity: store.perform(library.KeepAnswers(entity, (an_answered(entity, "5f"),))),
+    "close_request": lambda store, entity: store.perform(library.CloseRequest(entity, "5f")),
+    "delete_requests": lambda store, entity: store.perform(library.DeleteRequests(entity, (("5f", "etag"),))),
+    "unpark": lambda store, entity: store.perform(library.Unpark(entity, "web/1", "etag")),
 }
 READS = [name for name in REQUESTS if name.startswith(("load", "find", "has", "read"))]
 WRITES = [name for name in REQUESTS if name.startswith(("save", "write", "stage", "park", "open"))]

@@ -18,21 +18,20 @@ from exactlyonce.stores.cosmos.client import CosmosConnection
 from exactlyonce.stores.cosmos.replies import SESSION_TOKEN
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.testing.contracts.samples import PLAIN
-from exactlyonce.values.envelope import EntityRef
 from local_cosmos.inprocess import RunningEmulator, running_emulator
 from local_cosmos.semantics.account import AccountSettings
 from local_cosmos.semantics.requests import ConsistencyLevel
-from tests.contract.conftest import ENTITY_CONTAINERS, Fault
-from tests.contract.cosmos_requests import READS, REPEATED, REQUESTS, WRITES, create, total
+from tests.contract.conftest import ENTITY_CONTAINERS, Place
+from tests.contract.cosmos_requests import READS, REPEATED, WRITES, create, total
 
 
 @pytest.mark.parametrize(("proxies", "needed"), [({}, False), ({"no": "*"}, True)])
 async def test_a_request_needs_a_thread_only_where_a_proxy_is_set(
-    emulator: RunningEmulator, monkeypatch: pytest.MonkeyPatch, proxies: dict[str, str], needed: bool
+    at: Place, monkeypatch: pytest.MonkeyPatch, proxies: dict[str, str], needed: bool
 ) -> None:
     monkeypatch.setattr(cosmos_client, "getproxies", lambda: proxies)
     handed: list[object] = []
-    async with cosmos_client.cosmos_client(emulator.endpoint, emulator.key) as client:
+    async with cosmos_client.cosmos_client(at.emulator.endpoint, at.emulator.key) as client:
         monkeypatch.setattr(asyncio.get_running_loop(), "run_in_executor", recording(handed))
         await anext(client.list_databases(), None)
     assert bool(handed) is needed
@@ -63,52 +62,42 @@ async def test_letters_of_all_languages_are_sent_as_they_are(emulator: RunningEm
 
 
 async def test_a_send_without_an_answer_ends_by_itself_and_not_with_the_request(
-    emulator: RunningEmulator,
-    connection: CosmosConnection,
-    entity: EntityRef,
-    fault: Fault,
-    monkeypatch: pytest.MonkeyPatch,
+    at: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cosmos_client, "READ_SECONDS", 0.1)
-    hasty = CosmosConnection(emulator.endpoint, connection.database, key=emulator.key)
+    hasty = CosmosConnection(at.emulator.endpoint, at.connection.database, key=at.emulator.key)
     await hasty.container(PLAIN)
-    fault(action="hang", when="before", times=1)
-    assert await asyncio.wait_for(total(CosmosStore(hasty, ENTITY_CONTAINERS, time_limit=1800), entity), 900) is None
+    at.fault(action="hang", when="before", times=1)
+    assert await asyncio.wait_for(total(CosmosStore(hasty, ENTITY_CONTAINERS, time_limit=1800), at.entity), 900) is None
     await hasty.close()
 
 
 @pytest.mark.parametrize("name", [*READS, *WRITES, *REPEATED])
-async def test_a_request_that_is_throttled_without_end_is_sent_a_few_times(
-    store: CosmosStore, emulator: RunningEmulator, entity: EntityRef, fault: Fault, name: str
-) -> None:
+async def test_a_request_that_is_throttled_without_end_is_sent_a_few_times(at: Place, name: str) -> None:
     """By default the SDK sends a query a hundred times."""
-    await create(store, entity)
-    before = emulator.last_request()
-    fault(action="status", when="before", status=429, substatus=3200, retry_after_ms=1)
-    await REQUESTS[name](store, entity)
-    assert 1 < len(emulator.requests(before)) <= 16
+    await create(at.store, at.entity)
+    before = at.emulator.last_request()
+    at.fault(action="status", when="before", status=429, substatus=3200, retry_after_ms=1)
+    await at.ask(name)
+    assert 1 < len(at.emulator.requests(before)) <= 16
 
 
 @pytest.mark.parametrize("name", WRITES)
-async def test_a_write_whose_replies_are_lost_is_sent_twice_at_most(
-    store: CosmosStore, emulator: RunningEmulator, entity: EntityRef, fault: Fault, name: str
-) -> None:
-    await store.perform(LoadEntity(entity))
-    before = emulator.last_request()
-    fault(action="close", when="after")
-    await REQUESTS[name](store, entity)
-    assert 1 <= len(emulator.requests(before)) <= 2
+async def test_a_write_whose_replies_are_lost_is_sent_twice_at_most(at: Place, name: str) -> None:
+    await at.perform(LoadEntity(at.entity))
+    before = at.emulator.last_request()
+    at.fault(action="close", when="after")
+    await at.ask(name)
+    assert 1 <= len(at.emulator.requests(before)) <= 2
 
 
-async def test_a_container_that_was_written_first_is_not_asked_to_be_as_new_as_another(
-    emulator: RunningEmulator,
-) -> None:
+async def test_a_container_that_was_written_first_is_not_asked_to_be_as_new_as_another(at: Place) -> None:
     name = f"db-{uuid4().hex}"
-    async with cosmos_client.cosmos_client(emulator.endpoint, emulator.key) as client:
+    async with cosmos_client.cosmos_client(at.emulator.endpoint, at.emulator.key) as client:
         database = await client.create_database(name)
         for container in ("busy", "quiet"):
             await database.create_container(container, PartitionKey("/id"))
-    connection = CosmosConnection(emulator.endpoint, name, key=emulator.key)
+    connection = CosmosConnection(at.emulator.endpoint, name, key=at.emulator.key)
     busy, quiet = [await connection.container(container) for container in ("busy", "quiet")]
     for number in range(5):
         await busy.create_item({"id": str(number)}, no_response=True)
@@ -121,7 +110,7 @@ async def test_a_container_that_was_written_first_is_not_asked_to_be_as_new_as_a
     "error", [ServiceRequestError("?"), asyncio.CancelledError()], ids=lambda item: type(item).__name__
 )
 async def test_a_client_that_could_not_be_opened_is_opened_by_the_next_caller(
-    emulator: RunningEmulator, connection: CosmosConnection, error: BaseException, monkeypatch: pytest.MonkeyPatch
+    at: Place, error: BaseException, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     enter, errors = CosmosClient.__aenter__, [error]
 
@@ -131,7 +120,7 @@ async def test_a_client_that_could_not_be_opened_is_opened_by_the_next_caller(
         return await enter(client)
 
     monkeypatch.setattr(CosmosClient, "__aenter__", entering)
-    later = CosmosConnection(emulator.endpoint, connection.database, key=emulator.key)
+    later = CosmosConnection(at.emulator.endpoint, at.connection.database, key=at.emulator.key)
     with pytest.raises(type(error)):
         await later.container(PLAIN)
     assert (await later.container(PLAIN)).id == PLAIN

@@ -44,7 +44,7 @@ from exactlyonce.values.envelope import EntityRef, PartitionValue
 from exactlyonce.values.session_tokens import at_or_after
 from local_cosmos.inprocess import RunningEmulator
 from local_cosmos.semantics.replicas import Lag
-from tests.contract.conftest import Elsewhere, Fault, partition_key
+from tests.contract.conftest import Place, partition_key
 from tests.contract.cosmos_requests import REQUESTS, save_batch
 
 LARGE_BODIES = pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
@@ -55,46 +55,35 @@ class TestALostReply:
     @pytest.mark.parametrize("created", [0, 2])
     @pytest.mark.parametrize("known", [False, True])
     async def test_a_batch_conflicts_with_itself_and_has_happened(
-        self, store: CosmosStore, fault: Fault, action: Literal["close", "reset"], created: int, known: bool
+        self, at: Place, action: Literal["close", "reset"], created: int, known: bool
     ) -> None:
         entity = owned_entity()
-        etag = (await together(store, entity, total=1)).etag if known else None
+        etag = (await together(at.store, entity, total=1)).etag if known else None
         entries = tuple(an_entry(entity, number) for number in range(created))
         document = entity_document(entity, total=2)
-        fault(action=action, when="after", times=1)
-        reply = await store.perform(SaveBatch(entity, document, etag, entries))
+        at.fault(action=action, when="after", times=1)
+        reply = await at.perform(SaveBatch(entity, document, etag, entries))
         assert isinstance(reply, Conflict)
-        assert await as_saved(store, entity, reply) == (document, entries)
+        assert await as_saved(at.store, entity, reply) == (document, entries)
 
-    async def test_after_a_503_it_conflicts_with_itself(
-        self, store: CosmosStore, entity: EntityRef, fault: Fault
-    ) -> None:
-        fault(action="status", when="after", status=503, times=1)
-        assert isinstance(await save_batch(store, entity), Conflict)
+    async def test_after_a_503_it_conflicts_with_itself(self, at: Place) -> None:
+        at.fault(action="status", when="after", status=503, times=1)
+        assert isinstance(await save_batch(at.store, at.entity), Conflict)
 
-    async def test_if_every_reply_is_lost_it_is_unknown_and_has_happened_once(
-        self,
-        store: CosmosStore,
-        connection: CosmosConnection,
-        entity: EntityRef,
-        fault: Fault,
-        emulator: RunningEmulator,
-    ) -> None:
-        fault(action="close", when="after")
-        assert await save_batch(store, entity, 2) is UNKNOWN
-        assert [write.operation for write in emulator.history(connection.database)] == ["create"] * 3
+    async def test_if_every_reply_is_lost_it_is_unknown_and_has_happened_once(self, at: Place) -> None:
+        at.fault(action="close", when="after")
+        assert await save_batch(at.store, at.entity, 2) is UNKNOWN
+        assert [write.operation for write in at.emulator.history(at.connection.database)] == ["create"] * 3
 
-    async def test_writing_over_companions_again_changes_nothing(
-        self, store: CosmosStore, connection: CosmosConnection, fault: Fault, emulator: RunningEmulator
-    ) -> None:
+    async def test_writing_over_companions_again_changes_nothing(self, at: Place) -> None:
         entity = owned_entity()
-        ids, read = await three_entries(store, entity)
+        ids, read = await three_entries(at.store, entity)
         new = tuple((replace(entry, digest="new"), etag) for entry, etag in read)
-        before = len(emulator.history(connection.database))
-        fault(action="close", when="after", times=1)
-        await store.perform(ReplaceCompanions(entity, new))
-        assert len(emulator.history(connection.database)) == before + len(new)
-        assert await companions_now(store, entity, *ids) == tuple(entry for entry, _ in new)
+        before = len(at.emulator.history(at.connection.database))
+        at.fault(action="close", when="after", times=1)
+        await at.perform(ReplaceCompanions(entity, new))
+        assert len(at.emulator.history(at.connection.database)) == before + len(new)
+        assert await companions_now(at.store, entity, *ids) == tuple(entry for entry, _ in new)
 
 
 class TestReplicasThatAreBehind:
@@ -103,31 +92,29 @@ class TestReplicasThatAreBehind:
         emulator.set_lag(connection.database, lag=Lag(writes=1000))
 
     @pytest.mark.parametrize("type", [OWNED, LEVELS])
-    async def test_companions_read_with_a_token_are_behind_and_never_absent(
-        self, store: CosmosStore, elsewhere: Elsewhere, type: str
-    ) -> None:
+    async def test_companions_read_with_a_token_are_behind_and_never_absent(self, at: Place, type: str) -> None:
         """Elsewhere, where nothing but the given token shows it."""
         entity = owned_entity(type=type)
         entry = an_entry(entity, 1)
-        saved = await together(store, entity, entry)
-        conflict = await store.perform(SaveBatch(entity, entity_document(entity), None))
+        saved = await together(at.store, entity, entry)
+        conflict = await at.perform(SaveBatch(entity, entity_document(entity), None))
         assert isinstance(conflict, Conflict)
         for token in (saved.token, conflict.token):
             for ids in ((id_of(entity, entry),), (id_of(entity, entry), "other")):
-                assert await elsewhere().perform(LoadCompanions(entity, ids, token)) is BEHIND
-            assert await elsewhere().perform(FindEntries(entity, ((1, 1),), token)) is BEHIND
-            assert await elsewhere().perform(FindNumbered(entity, "c1", (1, 9), token)) is BEHIND
-            assert await elsewhere().perform(LoadEntity(entity, token)) is BEHIND
+                assert await at.elsewhere().perform(LoadCompanions(entity, ids, token)) is BEHIND
+            assert await at.elsewhere().perform(FindEntries(entity, ((1, 1),), token)) is BEHIND
+            assert await at.elsewhere().perform(FindNumbered(entity, "c1", (1, 9), token)) is BEHIND
+            assert await at.elsewhere().perform(LoadEntity(entity, token)) is BEHIND
 
-    async def test_another_process_may_see_nothing_yet(self, store: CosmosStore, elsewhere: Elsewhere) -> None:
+    async def test_another_process_may_see_nothing_yet(self, at: Place) -> None:
         entity = owned_entity()
         record, entry = a_colocated(entity, "web/1", owes=True), an_entry(entity, 1)
-        await together(store, entity, record, entry)
-        assert await companions_of(elsewhere(), entity, id_of(entity, record)) == ()
-        assert await elsewhere().perform(FindEntries(entity, ((1, 1),), None)) == FoundCompanions(())
-        assert await elsewhere().perform(FindNumbered(entity, "c1", (1, 9))) == FoundNumbered(())
-        assert await elsewhere().perform(FindOwing(entity)) == FoundCompanions(())
-        assert await elsewhere().perform(HasCompanions(entity)) is False
+        await together(at.store, entity, record, entry)
+        assert await companions_of(at.elsewhere(), entity, id_of(entity, record)) == ()
+        assert await at.elsewhere().perform(FindEntries(entity, ((1, 1),), None)) == FoundCompanions(())
+        assert await at.elsewhere().perform(FindNumbered(entity, "c1", (1, 9))) == FoundNumbered(())
+        assert await at.elsewhere().perform(FindOwing(entity)) == FoundCompanions(())
+        assert await at.elsewhere().perform(HasCompanions(entity)) is False
 
 
 class TestTheReplyToASave:
@@ -140,7 +127,7 @@ class TestTheReplyToASave:
         assert at_or_after(loaded.token, saved.token)
 
     async def test_without_the_etag_of_the_entity_it_is_unknown(
-        self, store: CosmosStore, entity: EntityRef, monkeypatch: pytest.MonkeyPatch
+        self, at: Place, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         execute = ContainerProxy.execute_item_batch
 
@@ -150,7 +137,7 @@ class TestTheReplyToASave:
             return results
 
         monkeypatch.setattr(ContainerProxy, "execute_item_batch", without_etag)
-        assert await save_batch(store, entity) is UNKNOWN
+        assert await save_batch(at.store, at.entity) is UNKNOWN
 
     @LARGE_BODIES
     @pytest.mark.parametrize("others", [0, 1])
@@ -163,28 +150,24 @@ class TestTheReplyToASave:
 
 class TestCosts:
     @pytest.mark.parametrize("deletes", [False, True])
-    async def test_unchanged_companions_are_replaced_or_deleted_by_one_request(
-        self, store: CosmosStore, emulator: RunningEmulator, deletes: bool
-    ) -> None:
+    async def test_unchanged_companions_are_replaced_or_deleted_by_one_request(self, at: Place, deletes: bool) -> None:
         entity = owned_entity()
-        _, read = await three_entries(store, entity)
-        before = emulator.last_request()
+        _, read = await three_entries(at.store, entity)
+        before = at.emulator.last_request()
         named = tuple((id_of(entity, item), etag) for item, etag in read)
-        await store.perform(DeleteCompanions(entity, named) if deletes else ReplaceCompanions(entity, read))
-        assert [request.operation for request in emulator.requests(before)] == ["batch"]
+        await at.perform(DeleteCompanions(entity, named) if deletes else ReplaceCompanions(entity, read))
+        assert [request.operation for request in at.emulator.requests(before)] == ["batch"]
 
     @LARGE_BODIES
-    async def test_more_than_a_batch_holds_is_written_over_by_several_requests(
-        self, store: CosmosStore, emulator: RunningEmulator
-    ) -> None:
+    async def test_more_than_a_batch_holds_is_written_over_by_several_requests(self, at: Place) -> None:
         entity = owned_entity()
         old = [an_entry(entity, number) for number in range(3)]
-        await together(store, entity, *old)
+        await together(at.store, entity, *old)
         new = tuple(an_entry(entity, 1, item.message, padding="x" * 800_000) for item in old)
-        before = emulator.last_request()
-        await store.perform(ReplaceCompanions(entity, tuple((item, None) for item in new)))
-        assert [request.operation for request in emulator.requests(before)] == ["batch", "replace"]
-        assert await companions_now(store, entity, *(id_of(entity, item) for item in new)) == new
+        before = at.emulator.last_request()
+        await at.perform(ReplaceCompanions(entity, tuple((item, None) for item in new)))
+        assert [request.operation for request in at.emulator.requests(before)] == ["batch", "replace"]
+        assert await companions_now(at.store, entity, *(id_of(entity, item) for item in new)) == new
 
 
 PLACES: dict[str, tuple[tuple[str, ...], tuple[PartitionValue, ...], dict[str, Any]]] = {
@@ -198,13 +181,11 @@ PLACES: dict[str, tuple[tuple[str, ...], tuple[PartitionValue, ...], dict[str, A
 
 class TestPartitionKeys:
     @pytest.mark.parametrize("place", PLACES)
-    async def test_companions_lie_in_the_partition_of_their_entity(
-        self, connection: CosmosConnection, place: str
-    ) -> None:
+    async def test_companions_lie_in_the_partition_of_their_entity(self, at: Place, place: str) -> None:
         paths, values, properties = PLACES[place]
-        database = (await connection.client()).get_database_client(connection.database)
+        database = (await at.connection.client()).get_database_client(at.connection.database)
         await database.create_container("here", partition_key=partition_key(paths))
-        store = CosmosStore(connection, [EntityContainer("any", "here", paths)])
+        store = CosmosStore(at.connection, [EntityContainer("any", "here", paths)])
         entity = EntityRef("any", values, unique())
         document = entity_document(EntityRef(PLAIN, (entity.id,), entity.id), **properties)
         record, entry = a_colocated(entity, "web/1", owes=True), an_entry(entity, 1)
@@ -214,27 +195,23 @@ class TestPartitionKeys:
         assert settled == record
         await store.perform(ReplaceCompanions(entity, ((record, etag),)))
         assert len(await companions_of(store, entity, id_of(entity, record), id_of(entity, entry))) == 2
-        stored = await (await connection.container("here")).read_item(
+        stored = await (await at.connection.container("here")).read_item(
             id_of(entity, entry), values[0] if len(values) == 1 else list(values)
         )
         assert {name: stored[name] for name in properties} == properties
 
     @pytest.mark.parametrize("name", [name for name in REQUESTS if "companions" in name or "batch" in name])
-    async def test_an_entity_that_is_alone_in_its_partition_cannot_have_any(
-        self, connection: CosmosConnection, entity: EntityRef, name: str
-    ) -> None:
+    async def test_an_entity_that_is_alone_in_its_partition_cannot_have_any(self, at: Place, name: str) -> None:
         """Reported at the first request, if nobody has verified it."""
-        store = CosmosStore(connection, [EntityContainer(OWNED, PLAIN, ("/id",))])
+        store = CosmosStore(at.connection, [EntityContainer(OWNED, PLAIN, ("/id",))])
         with pytest.raises(ConfigurationError, match=r"'/id'.*Use a container with another path"):
-            await REQUESTS[name](store, entity)
+            await REQUESTS[name](store, at.entity)
 
     @pytest.mark.parametrize("path", ["/entity", "/message/key", "/order", "/order/number", "/_kind"])
-    async def test_a_path_to_a_property_of_companions_is_refused(
-        self, connection: CosmosConnection, entity: EntityRef, path: str
-    ) -> None:
-        store = CosmosStore(connection, [EntityContainer(OWNED, PLAIN, ("/tenant", path))])
+    async def test_a_path_to_a_property_of_companions_is_refused(self, at: Place, path: str) -> None:
+        store = CosmosStore(at.connection, [EntityContainer(OWNED, PLAIN, ("/tenant", path))])
         with pytest.raises(ConfigurationError, match=f"{path!r}.*of their own"):
-            await save_batch(store, entity)
+            await save_batch(store, at.entity)
 
 
 async def as_saved(store: CosmosStore, entity: EntityRef, reply: Conflict) -> tuple[Any, Any]:

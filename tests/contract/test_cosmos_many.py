@@ -15,8 +15,7 @@ from exactlyonce.testing.contracts.library import opened
 from exactlyonce.testing.contracts.samples import a_request, a_staged, an_entry, owned_entity, together
 from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.session_tokens import at_or_after
-from local_cosmos.inprocess import RunningEmulator
-from tests.contract.conftest import Fault
+from tests.contract.conftest import Place
 
 MANY = 150
 """More than a batch holds, and more than a page."""
@@ -25,74 +24,60 @@ LARGE_BODIES = pytest.mark.filterwarnings("ignore:Sending a large body:ResourceW
 
 
 class TestBatches:
-    async def test_the_token_of_staged_outputs_in_several_batches_covers_the_last_one(
-        self, store: CosmosStore, entity: EntityRef
-    ) -> None:
+    async def test_the_token_of_staged_outputs_in_several_batches_covers_the_last_one(self, at: Place) -> None:
         """A ledger that held the first one's token would let a view pass that lacks the others."""
-        staged = await store.perform(Stage(entity, _staged(entity)))
+        staged = await at.perform(Stage(at.entity, _staged(at.entity)))
         assert isinstance(staged, Written)
-        assert at_or_after(staged.token, await _now(store, entity))
+        assert at_or_after(staged.token, await _now(at.store, at.entity))
 
-    async def test_the_token_of_a_conflict_covers_the_batches_after_it(
-        self, store: CosmosStore, entity: EntityRef, fault: Fault
-    ) -> None:
-        fault(action="close", when="after", times=1)
-        conflict = await store.perform(Stage(entity, _staged(entity)))
+    async def test_the_token_of_a_conflict_covers_the_batches_after_it(self, at: Place) -> None:
+        at.fault(action="close", when="after", times=1)
+        conflict = await at.perform(Stage(at.entity, _staged(at.entity)))
         assert isinstance(conflict, Conflict)
-        assert at_or_after(conflict.token, await _now(store, entity))
+        assert at_or_after(conflict.token, await _now(at.store, at.entity))
 
     @pytest.mark.parametrize("lost", [0, 1])
-    async def test_outputs_are_staged_only_if_every_batch_was_answered(
-        self, store: CosmosStore, entity: EntityRef, fault: Fault, lost: int
-    ) -> None:
-        fault(operations=("batch",), action="status", when="before", status=500, skip=lost, times=1)
-        assert await store.perform(Stage(entity, _staged(entity))) is UNKNOWN
+    async def test_outputs_are_staged_only_if_every_batch_was_answered(self, at: Place, lost: int) -> None:
+        at.fault(operations=("batch",), action="status", when="before", status=500, skip=lost, times=1)
+        assert await at.perform(Stage(at.entity, _staged(at.entity))) is UNKNOWN
 
 
 class TestPagesOfReplies:
-    async def test_staged_outputs_are_found_on_whichever_page_they_are(
-        self, store: CosmosStore, entity: EntityRef, emulator: RunningEmulator
-    ) -> None:
-        staged = _staged(entity)
-        written = await store.perform(Stage(entity, staged))
+    async def test_staged_outputs_are_found_on_whichever_page_they_are(self, at: Place) -> None:
+        staged = _staged(at.entity)
+        written = await at.perform(Stage(at.entity, staged))
         assert isinstance(written, Written)
-        before = emulator.last_request()
-        assert await store.perform(LoadStaged(entity, _transactions(staged), written.token)) == FoundStaged(staged)
-        assert len(emulator.requests(before)) > 1
+        before = at.emulator.last_request()
+        assert await at.perform(LoadStaged(at.entity, _transactions(staged), written.token)) == FoundStaged(staged)
+        assert len(at.emulator.requests(before)) > 1
 
     @LARGE_BODIES
-    async def test_entries_are_found_in_the_order_of_their_versions_on_whichever_page_they_are(
-        self, store: CosmosStore
-    ) -> None:
+    async def test_entries_are_found_in_the_order_of_their_versions_on_whichever_page_they_are(self, at: Place) -> None:
         """A page ends at four megabytes."""
         entity = owned_entity()
         entries = [an_entry(entity, version, padding="x" * 450_000) for version in range(1, 13)]
         etag = None
         for some in (entries[6:9], entries[9:], entries[3:6], entries[:3]):
-            etag = (await together(store, entity, *some, etag=etag)).etag
-        found = await store.perform(FindEntries(entity, ((1, 12),), None))
+            etag = (await together(at.store, entity, *some, etag=etag)).etag
+        found = await at.perform(FindEntries(entity, ((1, 12),), None))
         assert isinstance(found, FoundCompanions)
         assert [entry for entry, _ in found.companions] == entries
 
-    async def test_several_pages_are_no_later_view_than_was_asked_for(
-        self, store: CosmosStore, entity: EntityRef
-    ) -> None:
+    async def test_several_pages_are_no_later_view_than_was_asked_for(self, at: Place) -> None:
         """Each may come from another replica: what the last one had seen, the first one may lack."""
-        requests = [a_request(entity, f"r-{number}") for number in range(MANY)]
-        tokens = [await opened(store, entity, request) for request in requests]
+        requests = [a_request(at.entity, f"r-{number}") for number in range(MANY)]
+        tokens = [await opened(at.store, at.entity, request) for request in requests]
         for token in (None, tokens[0]):
-            found = await store.perform(LoadRequests(entity, tuple(item.request for item in requests), token))
+            found = await at.perform(LoadRequests(at.entity, tuple(item.request for item in requests), token))
             assert isinstance(found, FoundRequests)
             assert {*found.documents} == {*requests}
             assert found.token == token
 
-    async def test_a_page_that_is_not_answered_makes_the_whole_unknown(
-        self, store: CosmosStore, entity: EntityRef, fault: Fault
-    ) -> None:
-        staged = _staged(entity)
-        await store.perform(Stage(entity, staged))
-        fault(container=LIBRARY_CONTAINER, operations=("query",), action="status", when="before", status=500, skip=1)
-        assert await store.perform(LoadStaged(entity, _transactions(staged), None)) is UNKNOWN
+    async def test_a_page_that_is_not_answered_makes_the_whole_unknown(self, at: Place) -> None:
+        staged = _staged(at.entity)
+        await at.perform(Stage(at.entity, staged))
+        at.fault(container=LIBRARY_CONTAINER, operations=("query",), action="status", when="before", status=500, skip=1)
+        assert await at.perform(LoadStaged(at.entity, _transactions(staged), None)) is UNKNOWN
 
 
 def _staged(entity: EntityRef) -> tuple[StagedOutputs, ...]:

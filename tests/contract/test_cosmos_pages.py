@@ -9,34 +9,19 @@ from typing import Literal
 
 import pytest
 
+from exactlyonce.effects import library
 from exactlyonce.effects.effect import BEHIND, UNKNOWN
-from exactlyonce.effects.library import (
-    OTHER,
-    DeletePages,
-    FindBlobs,
-    FindPages,
-    FindPagesAbove,
-    FoundAbove,
-    FoundBooks,
-    FoundPages,
-    HasPages,
-    ReadBooks,
-    WriteBook,
-    WritePage,
-    Written,
-)
 from exactlyonce.errors import DamagedDocument
 from exactlyonce.records.ledger import Mark, Page
 from exactlyonce.records.ledger import written as joined
 from exactlyonce.stores.cosmos.client import CosmosConnection
 from exactlyonce.stores.cosmos.partition import LIBRARY_CONTAINER, page_id
-from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.testing.contracts.samples import DAY, a_book, a_page, find, write
 from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.session_tokens import at_or_after
 from local_cosmos.inprocess import RunningEmulator, running_emulator
 from local_cosmos.semantics.replicas import Lag
-from tests.contract.conftest import Elsewhere, Fault, create_containers
+from tests.contract.conftest import Place, create_containers
 
 
 def full_page(entity: EntityRef, number: int = 1) -> Page:
@@ -61,166 +46,134 @@ class TestHowLongTheyAreKept:
         yield connection
         await connection.close()
 
-    async def test_a_page_is_gone_when_its_time_has_passed_and_can_be_written_anew(
-        self, emulator: RunningEmulator, store: CosmosStore, entity: EntityRef
-    ) -> None:
-        await store.perform(WritePage(entity, a_page(entity, 1), DAY))
-        token = await write(store, entity, a_page(entity, 2))
-        await store.perform(WritePage(entity, a_page(entity, 3), 2 * DAY))
-        emulator.advance_clock(DAY - 60)
-        assert await find(store, entity, times=(10_000, 30_000), token=token) == [1, 3]
-        emulator.advance_clock(120)
-        assert await find(store, entity, times=(10_000, 30_000), newest=2, token=token) == [3]
-        other = replace(a_page(entity), version=11)
-        assert isinstance(await store.perform(WritePage(entity, other, DAY)), Written)
-        emulator.advance_clock(2 * DAY)
-        assert await store.perform(HasPages(entity)) is False
+    async def test_a_page_is_gone_when_its_time_has_passed_and_can_be_written_anew(self, at: Place) -> None:
+        await at.perform(library.WritePage(at.entity, a_page(at.entity, 1), DAY))
+        token = await write(at.store, at.entity, a_page(at.entity, 2))
+        await at.perform(library.WritePage(at.entity, a_page(at.entity, 3), 2 * DAY))
+        at.emulator.advance_clock(DAY - 60)
+        assert await find(at.store, at.entity, times=(10_000, 30_000), token=token) == [1, 3]
+        at.emulator.advance_clock(120)
+        assert await find(at.store, at.entity, times=(10_000, 30_000), newest=2, token=token) == [3]
+        other = replace(a_page(at.entity), version=11)
+        assert isinstance(await at.perform(library.WritePage(at.entity, other, DAY)), library.Written)
+        at.emulator.advance_clock(2 * DAY)
+        assert await at.perform(library.HasPages(at.entity)) is False
 
-    async def test_a_page_that_is_written_twice_stays_as_long_as_it_was_to_stay_at_first(
-        self, emulator: RunningEmulator, store: CosmosStore, entity: EntityRef
-    ) -> None:
+    async def test_a_page_that_is_written_twice_stays_as_long_as_it_was_to_stay_at_first(self, at: Place) -> None:
         """All attempts on one version of a ledger ask for nearly the same time."""
         for seconds in (DAY, 2 * DAY):
-            emulator.advance_clock(3600)
-            assert isinstance(await store.perform(WritePage(entity, a_page(entity), seconds)), Written)
-        emulator.advance_clock(DAY)
-        assert await store.perform(HasPages(entity)) is False
+            at.emulator.advance_clock(3600)
+            assert isinstance(
+                await at.perform(library.WritePage(at.entity, a_page(at.entity), seconds)), library.Written
+            )
+        at.emulator.advance_clock(DAY)
+        assert await at.perform(library.HasPages(at.entity)) is False
 
-    async def test_a_book_is_kept_from_its_last_writing_on(self, emulator: RunningEmulator, store: CosmosStore) -> None:
+    async def test_a_book_is_kept_from_its_last_writing_on(self, at: Place) -> None:
         for _ in range(3):
-            await store.perform(WriteBook(a_book("b-1"), DAY))
-            emulator.advance_clock(DAY - 60)
-        assert await store.perform(ReadBooks(("b-1", "b-2"))) == FoundBooks((a_book("b-1"),))
-        emulator.advance_clock(120)
-        assert await store.perform(ReadBooks(("b-1", "b-2"))) == FoundBooks(())
+            await at.perform(library.WriteBook(a_book("b-1"), DAY))
+            at.emulator.advance_clock(DAY - 60)
+        assert await at.perform(library.ReadBooks(("b-1", "b-2"))) == library.FoundBooks((a_book("b-1"),))
+        at.emulator.advance_clock(120)
+        assert await at.perform(library.ReadBooks(("b-1", "b-2"))) == library.FoundBooks(())
 
 
 class TestReplicasThatAreBehind:
-    async def test_a_search_with_a_token_is_behind_and_never_without_what_is_there(
-        self,
-        store: CosmosStore,
-        elsewhere: Elsewhere,
-        entity: EntityRef,
-        emulator: RunningEmulator,
-        connection: CosmosConnection,
-    ) -> None:
-        emulator.set_lag(connection.database, lag=Lag(writes=1000))
-        token = await write(store, entity)
+    async def test_a_search_with_a_token_is_behind_and_never_without_what_is_there(self, at: Place) -> None:
+        at.emulator.set_lag(at.connection.database, lag=Lag(writes=1000))
+        token = await write(at.store, at.entity)
         for search in (
-            FindPages(entity, (10_000,), ("m-1",), 10, token),
-            FindPages(entity, tuple(range(100)), (), 10, token),
-            FindPagesAbove(entity, 0, token),
-            FindBlobs(entity, ("5f",), token),
-            HasPages(entity, token),
+            library.FindPages(at.entity, (10_000,), ("m-1",), 10, token),
+            library.FindPages(at.entity, tuple(range(100)), (), 10, token),
+            library.FindPagesAbove(at.entity, 0, token),
+            library.FindBlobs(at.entity, ("5f",), token),
+            library.HasPages(at.entity, token),
         ):
-            assert await elsewhere().perform(search) is BEHIND
-        assert await elsewhere().perform(HasPages(entity)) is False
+            assert await at.elsewhere().perform(search) is BEHIND
+        assert await at.elsewhere().perform(library.HasPages(at.entity)) is False
 
-    async def test_the_token_of_a_repeated_write_is_no_earlier_than_the_first(
-        self,
-        store: CosmosStore,
-        elsewhere: Elsewhere,
-        entity: EntityRef,
-        emulator: RunningEmulator,
-        connection: CosmosConnection,
-    ) -> None:
+    async def test_the_token_of_a_repeated_write_is_no_earlier_than_the_first(self, at: Place) -> None:
         """A commit relies on it, and a view at it has to have the page."""
-        emulator.set_lag(connection.database, lag=Lag(writes=1000))
-        first = await write(store, entity)
-        assert await elsewhere().perform(WritePage(entity, a_page(entity), DAY)) is UNKNOWN
-        emulator.set_lag(connection.database, lag=Lag(writes=1000, catch_up_after=1))
-        again = await elsewhere().perform(WritePage(entity, a_page(entity), DAY))
-        assert isinstance(again, Written)
+        at.emulator.set_lag(at.connection.database, lag=Lag(writes=1000))
+        first = await write(at.store, at.entity)
+        assert await at.elsewhere().perform(library.WritePage(at.entity, a_page(at.entity), DAY)) is UNKNOWN
+        at.emulator.set_lag(at.connection.database, lag=Lag(writes=1000, catch_up_after=1))
+        again = await at.elsewhere().perform(library.WritePage(at.entity, a_page(at.entity), DAY))
+        assert isinstance(again, library.Written)
         assert at_or_after(again.token, first)
 
 
 class TestAPageInTheWay:
     @pytest.mark.parametrize("action", ["close", "reset"])
     async def test_a_write_whose_reply_was_lost_is_answered_as_if_it_were_the_first(
-        self, store: CosmosStore, entity: EntityRef, fault: Fault, action: Literal["close", "reset"]
+        self, at: Place, action: Literal["close", "reset"]
     ) -> None:
-        fault(action=action, when="after", times=1)
-        token = await write(store, entity)
-        assert await find(store, entity, newest=1, token=token) == [1]
+        at.fault(action=action, when="after", times=1)
+        token = await write(at.store, at.entity)
+        assert await find(at.store, at.entity, newest=1, token=token) == [1]
 
-    async def test_what_cannot_be_read_is_not_judged(self, store: CosmosStore, entity: EntityRef, fault: Fault) -> None:
-        await write(store, entity)
-        fault(container=LIBRARY_CONTAINER, operations=("read",), action="status", when="before", status=500)
-        for page in (a_page(entity), replace(a_page(entity), version=11)):
-            assert await store.perform(WritePage(entity, page, DAY)) is UNKNOWN
+    async def test_what_cannot_be_read_is_not_judged(self, at: Place) -> None:
+        await write(at.store, at.entity)
+        at.fault(container=LIBRARY_CONTAINER, operations=("read",), action="status", when="before", status=500)
+        for page in (a_page(at.entity), replace(a_page(at.entity), version=11)):
+            assert await at.perform(library.WritePage(at.entity, page, DAY)) is UNKNOWN
 
-    async def test_one_that_is_gone_when_it_is_read_was_not_written(
-        self, store: CosmosStore, entity: EntityRef, fault: Fault
-    ) -> None:
-        fault(container=LIBRARY_CONTAINER, operations=("create",), action="status", when="before", status=409)
-        assert await store.perform(WritePage(entity, a_page(entity), DAY)) is UNKNOWN
+    async def test_one_that_is_gone_when_it_is_read_was_not_written(self, at: Place) -> None:
+        at.fault(container=LIBRARY_CONTAINER, operations=("create",), action="status", when="before", status=409)
+        assert await at.perform(library.WritePage(at.entity, a_page(at.entity), DAY)) is UNKNOWN
 
-    async def test_what_the_service_adds_makes_no_other_page(
-        self, store: CosmosStore, connection: CosmosConnection, entity: EntityRef
-    ) -> None:
-        await write(store, entity)
-        container = await connection.container(LIBRARY_CONTAINER)
-        there = await container.read_item(page_id(1), entity.key)
+    async def test_what_the_service_adds_makes_no_other_page(self, at: Place) -> None:
+        await write(at.store, at.entity)
+        container = await at.connection.container(LIBRARY_CONTAINER)
+        there = await container.read_item(page_id(1), at.entity.key)
         await container.replace_item(there["id"], {**there, "ttl": 7 * DAY})
-        assert isinstance(await store.perform(WritePage(entity, a_page(entity), DAY)), Written)
+        assert isinstance(await at.perform(library.WritePage(at.entity, a_page(at.entity), DAY)), library.Written)
         await container.replace_item(there["id"], {**there, "until": 19_001})
-        assert await store.perform(WritePage(entity, a_page(entity), DAY)) is OTHER
+        assert await at.perform(library.WritePage(at.entity, a_page(at.entity), DAY)) is library.OTHER
 
-    async def test_a_page_under_the_name_of_another_is_not_trusted(
-        self, store: CosmosStore, connection: CosmosConnection, entity: EntityRef
-    ) -> None:
-        await write(store, entity)
-        container = await connection.container(LIBRARY_CONTAINER)
-        await container.create_item({**await container.read_item(page_id(1), entity.key), "id": page_id(2)})
+    async def test_a_page_under_the_name_of_another_is_not_trusted(self, at: Place) -> None:
+        await write(at.store, at.entity)
+        container = await at.connection.container(LIBRARY_CONTAINER)
+        await container.create_item({**await container.read_item(page_id(1), at.entity.key), "id": page_id(2)})
         with pytest.raises(DamagedDocument, match="does not match its id"):
-            await store.perform(FindPages(entity, (10_000,), (), 1, None))
+            await at.perform(library.FindPages(at.entity, (10_000,), (), 1, None))
         with pytest.raises(DamagedDocument, match="does not match its id"):
-            await store.perform(WritePage(entity, a_page(entity, 2), DAY))
+            await at.perform(library.WritePage(at.entity, a_page(at.entity, 2), DAY))
 
 
 class TestCosts:
-    async def test_a_message_is_looked_for_in_one_request_of_three_units(
-        self, store: CosmosStore, entity: EntityRef, emulator: RunningEmulator
-    ) -> None:
+    async def test_a_message_is_looked_for_in_one_request_of_three_units(self, at: Place) -> None:
         for number in (1, 2, 3):
-            token = await write(store, entity, full_page(entity, number))
-        before = emulator.last_request()
-        found = await store.perform(FindPages(entity, (30_000,), (), 30, token))
-        assert found == FoundPages((full_page(entity, 3),))
-        (request,) = emulator.requests(before)
+            token = await write(at.store, at.entity, full_page(at.entity, number))
+        before = at.emulator.last_request()
+        found = await at.perform(library.FindPages(at.entity, (30_000,), (), 30, token))
+        assert found == library.FoundPages((full_page(at.entity, 3),))
+        (request,) = at.emulator.requests(before)
         assert (request.operation, 2.3 <= request.charge <= 3.5) == ("query", True)
 
-    async def test_a_page_is_written_in_one_request_for_what_a_document_of_its_size_costs(
-        self, store: CosmosStore, entity: EntityRef, emulator: RunningEmulator
-    ) -> None:
-        before = emulator.last_request()
-        await write(store, entity, full_page(entity))
-        (request,) = emulator.requests(before)
+    async def test_a_page_is_written_in_one_request_for_what_a_document_of_its_size_costs(self, at: Place) -> None:
+        before = at.emulator.last_request()
+        await write(at.store, at.entity, full_page(at.entity))
+        (request,) = at.emulator.requests(before)
         assert (request.operation, 5.5 <= request.charge <= 5.8) == ("create", True)
 
     @pytest.mark.parametrize(("messages", "requests"), [(1, 1), (32, 1), (33, 2), (100, 4)])
-    async def test_messages_are_looked_for_together(
-        self, store: CosmosStore, entity: EntityRef, emulator: RunningEmulator, messages: int, requests: int
-    ) -> None:
-        before = emulator.last_request()
-        await store.perform(FindPages(entity, tuple(range(messages)), (), 10, None))
-        assert len(emulator.requests(before)) == requests
+    async def test_messages_are_looked_for_together(self, at: Place, messages: int, requests: int) -> None:
+        before = at.emulator.last_request()
+        await at.perform(library.FindPages(at.entity, tuple(range(messages)), (), 10, None))
+        assert len(at.emulator.requests(before)) == requests
 
-    async def test_nothing_is_asked_where_no_book_is_wanted(
-        self, store: CosmosStore, emulator: RunningEmulator
-    ) -> None:
-        before = emulator.last_request()
-        assert await store.perform(ReadBooks(())) == FoundBooks(())
-        assert emulator.requests(before) == []
+    async def test_nothing_is_asked_where_no_book_is_wanted(self, at: Place) -> None:
+        before = at.emulator.last_request()
+        assert await at.perform(library.ReadBooks(())) == library.FoundBooks(())
+        assert at.emulator.requests(before) == []
 
-    async def test_pages_that_are_unchanged_are_deleted_by_one_request(
-        self, store: CosmosStore, entity: EntityRef, emulator: RunningEmulator
-    ) -> None:
+    async def test_pages_that_are_unchanged_are_deleted_by_one_request(self, at: Place) -> None:
         for number in (1, 2, 3):
-            await write(store, entity, a_page(entity, number))
-        found = await store.perform(FindPagesAbove(entity, 0, None))
-        assert isinstance(found, FoundAbove)
-        before = emulator.last_request()
-        await store.perform(DeletePages(entity, tuple((page.number, etag) for page, etag in found.pages)))
-        assert [request.operation for request in emulator.requests(before)] == ["batch"]
-        assert await store.perform(HasPages(entity)) is False
+            await write(at.store, at.entity, a_page(at.entity, number))
+        found = await at.perform(library.FindPagesAbove(at.entity, 0, None))
+        assert isinstance(found, library.FoundAbove)
+        before = at.emulator.last_request()
+        await at.perform(library.DeletePages(at.entity, tuple((page.number, etag) for page, etag in found.pages)))
+        assert [request.operation for request in at.emulator.requests(before)] == ["batch"]
+        assert await at.perform(library.HasPages(at.entity)) is False

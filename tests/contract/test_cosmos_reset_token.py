@@ -14,28 +14,27 @@ from exactlyonce.effects.library import FindPages
 from exactlyonce.protocols.outbox.repair import TokenReset, reset_token
 from exactlyonce.records.ledger import Ledger, read_entity
 from exactlyonce.records.ledger import entity_document as with_ledger
-from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.testing.contracts.samples import entity_document, find, load, write
-from exactlyonce.values.envelope import EntityRef
+from tests.contract.conftest import Place
 
 
-async def test_what_survived_is_found_at_the_new_token(store: CosmosStore, entity: EntityRef) -> None:
-    token = await write(store, entity)
+async def test_what_survived_is_found_at_the_new_token(at: Place) -> None:
+    token = await write(at.store, at.entity)
     scope, _, position = token.partition("#")
     ahead = f"{scope}#{int(position.partition('#')[0]) + 10_000}"
-    ledger = Ledger(10, entity.type, entity=entity.key, token=ahead, left=10, cut=1, complete=19_000)
-    await store.perform(SaveEntity(entity, with_ledger(entity_document(entity, total=3), ledger), None))
-    assert await store.perform(FindPages(entity, (), (), 10, ahead)) is BEHIND
+    ledger = Ledger(10, at.entity.type, entity=at.entity.key, token=ahead, left=10, cut=1, complete=19_000)
+    await at.perform(SaveEntity(at.entity, with_ledger(entity_document(at.entity, total=3), ledger), None))
+    assert await at.perform(FindPages(at.entity, (), (), 10, ahead)) is BEHIND
 
-    reset = await AsyncDriver(store, Publisher({}), Runtime()).run(reset_token(entity, Memory()))
+    reset = await AsyncDriver(at.store, Publisher({}), Runtime()).run(reset_token(at.entity, Memory()))
 
     assert isinstance(reset, TokenReset)
     assert (reset.outcome, reset.kept) == ("reset", ())
-    view = read_entity(entity, (await load(store, entity, reset.memory.entity_token)).document)
+    view = read_entity(at.entity, (await load(at.store, at.entity, reset.memory.entity_token)).document)
     assert view.ledger is not None
     assert view.ledger == replace(ledger, token=view.ledger.token, lost=ledger.complete)
-    assert view.body == entity_document(entity, total=3)
-    assert await find(store, entity, newest=1, token=view.ledger.token) == [1]
-    again = await AsyncDriver(store, Publisher({}), Runtime()).run(reset_token(entity, Memory()))
+    assert view.body == entity_document(at.entity, total=3)
+    assert await find(at.store, at.entity, newest=1, token=view.ledger.token) == [1]
+    again = await AsyncDriver(at.store, Publisher({}), Runtime()).run(reset_token(at.entity, Memory()))
     assert isinstance(again, TokenReset)
     assert again.outcome == "not ahead"

@@ -14,7 +14,6 @@ import pytest
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.entity import Conflict, SaveEntity
 from exactlyonce.errors import UniqueKeyTaken
-from exactlyonce.stores.cosmos.client import CosmosConnection
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.testing.contracts.samples import (
     OWNED,
@@ -27,10 +26,10 @@ from exactlyonce.testing.contracts.samples import (
     together,
 )
 from exactlyonce.values.envelope import EntityRef
-from local_cosmos.inprocess import RunningEmulator
 from local_cosmos.semantics.replicas import Lag
-from tests.contract.conftest import Fault
+from tests.contract.conftest import Place
 
+Pair = tuple[EntityRef, EntityRef]
 Save = Callable[[CosmosStore, EntityRef, str, str | None], Awaitable[Any]]
 
 
@@ -57,79 +56,69 @@ async def pair(store: CosmosStore) -> tuple[EntityRef, EntityRef]:
 @saving
 @pytest.mark.parametrize("known", [False, True])
 async def test_a_save_that_won_unheard_is_a_conflict_even_if_a_unique_key_is_judged_first(
-    store: CosmosStore, pair: tuple[EntityRef, EntityRef], fault: Fault, saving: Save, known: bool
+    at: Place, pair: Pair, saving: Save, known: bool
 ) -> None:
-    etag = (await save(store, pair[1], email="b@x")).etag if known else None
-    fault(action="status", when="after", status=409, times=1)
-    reply = await saving(store, pair[1], "c@x", etag)
+    etag = (await save(at.store, pair[1], email="b@x")).etag if known else None
+    at.fault(action="status", when="after", status=409, times=1)
+    reply = await saving(at.store, pair[1], "c@x", etag)
     assert isinstance(reply, Conflict)
     assert reply.token is not None
-    assert (await load(store, pair[1], reply.token)).document == entity_document(pair[1], email="c@x")
+    assert (await load(at.store, pair[1], reply.token)).document == entity_document(pair[1], email="c@x")
 
 
 @saving
 async def test_a_lost_reply_and_then_the_key_of_somebody_else_is_about_the_key(
-    store: CosmosStore, pair: tuple[EntityRef, EntityRef], fault: Fault, saving: Save
+    at: Place, pair: Pair, saving: Save
 ) -> None:
-    fault(action="close", when="before", times=1)
+    at.fault(action="close", when="before", times=1)
     with pytest.raises(UniqueKeyTaken):
-        await saving(store, pair[1], "a@x", None)
-
-
-@saving
-async def test_a_409_that_brings_no_token_is_a_conflict_since_any_look_may_be_too_old(
-    store: CosmosStore, pair: tuple[EntityRef, EntityRef], fault: Fault, saving: Save
-) -> None:
-    fault(action="status", when="before", status=409, times=1)
-    assert isinstance(await saving(store, pair[1], "a@x", None), Conflict)
+        await saving(at.store, pair[1], "a@x", None)
 
 
 @saving
 @pytest.mark.parametrize(
     "trouble",
-    [{"action": "close"}, {"action": "status", "when": "before", "status": 429, "retry_after_ms": 1}],
-    ids=["closed", "busy"],
+    [
+        {"action": "status", "when": "before", "status": 409, "times": 1},
+        {"operations": ("read",), "action": "close"},
+        {"operations": ("read",), "action": "status", "when": "before", "status": 429, "retry_after_ms": 1},
+    ],
+    ids=[
+        "a 409 without a token, so that any look may be too old",
+        "a look without an answer",
+        "a look that is throttled",
+    ],
 )
-async def test_a_look_that_is_not_answered_proves_nothing(
-    store: CosmosStore, pair: tuple[EntityRef, EntityRef], fault: Fault, saving: Save, trouble: dict[str, Any]
+async def test_a_refusal_that_no_look_confirms_is_a_conflict(
+    at: Place, pair: Pair, saving: Save, trouble: dict[str, Any]
 ) -> None:
-    fault(operations=("read",), **trouble)
-    assert isinstance(await saving(store, pair[1], "a@x", None), Conflict)
+    at.fault(**trouble)
+    assert isinstance(await saving(at.store, pair[1], "a@x", None), Conflict)
 
 
 @saving
-async def test_a_look_at_a_replica_that_is_behind_proves_nothing(
-    store: CosmosStore,
-    pair: tuple[EntityRef, EntityRef],
-    connection: CosmosConnection,
-    emulator: RunningEmulator,
-    saving: Save,
-) -> None:
-    emulator.set_lag(connection.database, lag=Lag(writes=1000))
+async def test_a_look_at_a_replica_that_is_behind_proves_nothing(at: Place, pair: Pair, saving: Save) -> None:
+    at.emulator.set_lag(at.connection.database, lag=Lag(writes=1000))
     owner = str(pair[0].partition[0])
-    await save(store, owned_entity(owner, UNIQUE), email="z@x")
-    assert isinstance(await saving(store, pair[1], "a@x", None), Conflict)
+    await save(at.store, owned_entity(owner, UNIQUE), email="z@x")
+    assert isinstance(await saving(at.store, pair[1], "a@x", None), Conflict)
 
 
 @saving
-async def test_a_refusal_costs_the_save_and_one_read(
-    store: CosmosStore, pair: tuple[EntityRef, EntityRef], emulator: RunningEmulator, saving: Save
-) -> None:
-    before = emulator.last_request()
+async def test_a_refusal_costs_the_save_and_one_read(at: Place, pair: Pair, saving: Save) -> None:
+    before = at.emulator.last_request()
     with pytest.raises(UniqueKeyTaken):
-        await saving(store, pair[1], "a@x", None)
-    operations = [request.operation for request in emulator.requests(before)]
+        await saving(at.store, pair[1], "a@x", None)
+    operations = [request.operation for request in at.emulator.requests(before)]
     assert operations == ["create" if saving is alone else "batch", "read"]
 
 
-async def test_a_companion_that_is_there_already_is_a_conflict_however_current_the_entity_is(
-    store: CosmosStore, emulator: RunningEmulator
-) -> None:
+async def test_a_companion_that_is_there_already_is_a_conflict_however_current_the_entity_is(at: Place) -> None:
     """A stale look for companions misses what the condition on the entity cannot know of."""
     entity = owned_entity(type=OWNED)
     entry = an_entry(entity, 1, "web/1")
-    saved = await together(store, entity, entry)
-    before = emulator.last_request()
-    reply = await store.perform(SaveBatch(entity, entity_document(entity, total=2), saved.etag, (entry,)))
+    saved = await together(at.store, entity, entry)
+    before = at.emulator.last_request()
+    reply = await at.perform(SaveBatch(entity, entity_document(entity, total=2), saved.etag, (entry,)))
     assert isinstance(reply, Conflict)
-    assert len(emulator.requests(before)) == 1
+    assert len(at.emulator.requests(before)) == 1

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from azure.cosmos.aio import CosmosClient, DatabaseProxy
 
 from exactlyonce.errors import ConfigurationError, TryAgainLater
 from exactlyonce.stores.cosmos.application import verify
@@ -23,167 +20,151 @@ from tests.contract.conftest import partition_key
 
 GAMES = EntityContainer("game", "games", ("/gameId",))
 BOARDS = EntityContainer("board", "boards", ("/region", "/boardId"))
+NAMES: Any = {"uniqueKeys": [{"paths": ["/name"]}]}
 
 
-@asynccontextmanager
-async def opened(emulator: RunningEmulator) -> AsyncIterator[CosmosClient]:
-    async with cosmos_client(emulator.endpoint, emulator.key) as client:
-        yield client
+@dataclass(frozen=True)
+class Checked:
+    """A database in an account."""
+
+    emulator: RunningEmulator
+    name: str = "nowhere"
+
+    async def verify(self, *entities: EntityContainer, library: str = "exactlyonce") -> None:
+        async with cosmos_client(self.emulator.endpoint, self.emulator.key) as client:
+            await verify(client, self.name, entities, library)
+
+    async def problems(self, *entities: EntityContainer, library: str = "exactlyonce") -> str:
+        """What is wrong, as the operator reads it."""
+        with pytest.raises(ConfigurationError) as raised:
+            await self.verify(*entities, library=library)
+        return str(raised.value)
+
+    async def create(self, name: str, *paths: str, **more: Any) -> None:
+        async with cosmos_client(self.emulator.endpoint, self.emulator.key) as client:
+            database = client.get_database_client(self.name)
+            await database.create_container(name, partition_key=partition_key(paths), **more)
 
 
 @pytest.fixture
-async def database(emulator: RunningEmulator) -> AsyncIterator[DatabaseProxy]:
+async def database(emulator: RunningEmulator) -> Checked:
     """A database as it has to be, and nothing in it but the two containers of entities and the library's."""
-    async with opened(emulator) as client:
-        database = await client.create_database(f"db-{uuid4().hex}")
-        await database.create_container("games", partition_key=partition_key(("/gameId",)))
-        await database.create_container("boards", partition_key=partition_key(("/region", "/boardId")), default_ttl=-1)
-        await database.create_container("exactlyonce", partition_key=partition_key(("/pk",)), default_ttl=-1)
-        yield database
+    checked = Checked(emulator, f"db-{uuid4().hex}")
+    async with cosmos_client(emulator.endpoint, emulator.key) as client:
+        await client.create_database(checked.name)
+    await checked.create("games", "/gameId")
+    await checked.create("boards", "/region", "/boardId", default_ttl=-1)
+    await checked.create("exactlyonce", "/pk", default_ttl=-1)
+    return checked
 
 
-async def problems(
-    emulator: RunningEmulator, database: str, *entities: EntityContainer, library: str = "exactlyonce"
-) -> str:
-    """What is wrong, as the operator reads it."""
-    async with opened(emulator) as client:
-        with pytest.raises(ConfigurationError) as raised:
-            await verify(client, database, entities, library)
-    return str(raised.value)
-
-
-async def test_a_database_as_it_has_to_be_is_accepted(emulator: RunningEmulator, database: DatabaseProxy) -> None:
-    async with opened(emulator) as client:
-        await verify(client, database.id, [GAMES, BOARDS], "exactlyonce")
+async def test_a_database_as_it_has_to_be_is_accepted(database: Checked) -> None:
+    await database.verify(GAMES, BOARDS)
 
 
 async def test_a_missing_database_is_named(emulator: RunningEmulator) -> None:
-    assert "no database 'nowhere'" in await problems(emulator, "nowhere", GAMES)
+    assert "no database 'nowhere'" in await Checked(emulator).problems(GAMES)
 
 
-async def test_missing_containers_are_named(emulator: RunningEmulator, database: DatabaseProxy) -> None:
-    elsewhere = EntityContainer("game", "elsewhere", ("/gameId",))
-    text = await problems(emulator, database.id, elsewhere, library="nowhere")
+async def test_missing_containers_are_named(database: Checked) -> None:
+    text = await database.problems(EntityContainer("game", "elsewhere", ("/gameId",)), library="nowhere")
     assert "no container 'elsewhere' of entity 'game'" in text
     assert "/gameId" in text
     assert "no container 'nowhere' of the library" in text
     assert "defaultTtl -1" in text
 
 
-@pytest.mark.parametrize("paths", [("/id",), ("/gameid",), ("/gameId", "/id")])
+@pytest.mark.parametrize(
+    ("container", "paths"),
+    [
+        (GAMES, ("/id",)),
+        (GAMES, ("/gameid",)),
+        (GAMES, ("/gameId", "/id")),
+        (BOARDS, ("/boardId", "/region")),
+    ],
+    ids=str,
+)
 async def test_another_partition_key_than_declared_is_refused(
-    emulator: RunningEmulator, database: DatabaseProxy, paths: tuple[str, ...]
+    database: Checked, container: EntityContainer, paths: tuple[str, ...]
 ) -> None:
-    text = await problems(emulator, database.id, EntityContainer("game", "games", paths))
-    assert f"has the partition key /gameId, but the entity declares {', '.join(paths)}" in text
+    text = await database.problems(replace(container, paths=paths))
+    assert f"has the partition key {', '.join(container.paths)}, but the entity declares {', '.join(paths)}" in text
 
 
-async def test_a_hierarchical_key_in_another_order_is_refused(
-    emulator: RunningEmulator, database: DatabaseProxy
-) -> None:
-    text = await problems(emulator, database.id, EntityContainer("board", "boards", ("/boardId", "/region")))
-    assert "has the partition key /region, /boardId" in text
-
-
-async def test_entities_must_not_expire_by_themselves(emulator: RunningEmulator, database: DatabaseProxy) -> None:
-    await database.create_container("passing", partition_key=partition_key(("/gameId",)), default_ttl=3600)
-    text = await problems(emulator, database.id, EntityContainer("game", "passing", ("/gameId",)))
+async def test_entities_must_not_expire_by_themselves(database: Checked) -> None:
+    await database.create("passing", "/gameId", default_ttl=3600)
+    text = await database.problems(replace(GAMES, container="passing"))
     assert "'passing' of entity 'game' lets documents expire after 3600 s" in text
 
 
 @pytest.mark.parametrize("path", ["/id", "/message", "/outputs/first"])
-async def test_companions_need_a_partition_key_that_they_can_share(
-    emulator: RunningEmulator, database: DatabaseProxy, path: str
-) -> None:
-    await database.create_container("alone", partition_key=partition_key((path,)))
-    text = await problems(emulator, database.id, EntityContainer("game", "alone", (path,), companions=True))
+async def test_companions_need_a_partition_key_that_they_can_share(database: Checked, path: str) -> None:
+    await database.create("alone", path)
+    alone = EntityContainer("game", "alone", (path,), companions=True)
+    text = await database.problems(alone)
     assert f"'alone' of entity 'game' has the partition key path '{path}'" in text
     assert "Use a container with another path" in text
-    async with opened(emulator) as client:  # Without companions any path will do.
-        await verify(client, database.id, [EntityContainer("game", "alone", (path,))], "exactlyonce")
+    await database.verify(replace(alone, companions=False))  # Without companions any path will do.
 
 
 @pytest.mark.parametrize("policy", [None, {}, {"uniqueKeys": []}])
-async def test_companions_and_entities_share_a_container_without_unique_keys(
-    emulator: RunningEmulator, database: DatabaseProxy, policy: Any
-) -> None:
-    await database.create_container("plain", partition_key=partition_key(("/gameId",)), unique_key_policy=policy)
-    async with opened(emulator) as client:
-        await verify(
-            client, database.id, [EntityContainer("game", "plain", ("/gameId",), companions=True)], "exactlyonce"
-        )
+async def test_companions_and_entities_share_a_container_without_unique_keys(database: Checked, policy: Any) -> None:
+    await database.create("plain", "/gameId", unique_key_policy=policy)
+    await database.verify(replace(GAMES, container="plain", companions=True))
 
 
-async def test_unique_keys_leave_no_room_for_companions_and_for_nothing_else(
-    emulator: RunningEmulator, database: DatabaseProxy
-) -> None:
-    await _with_unique_keys(database, "named", "/gameId")
-    named = EntityContainer("game", "named", ("/gameId",), companions=True)
-    text = await problems(emulator, database.id, named, BOARDS)
+async def test_unique_keys_leave_no_room_for_companions_and_for_nothing_else(database: Checked) -> None:
+    await database.create("named", "/gameId", unique_key_policy=NAMES)
+    named = replace(GAMES, container="named", companions=True)
+    text = await database.problems(named, BOARDS)
     assert "'named' of entity 'game' has unique keys: create it anew without them" in text
     assert "boards" not in text
-    async with opened(emulator) as client:
-        await verify(client, database.id, [replace(named, companions=False)], "exactlyonce")
+    await database.verify(replace(named, companions=False))
 
 
-async def test_unique_keys_leave_no_room_for_the_librarys_documents(
-    emulator: RunningEmulator, database: DatabaseProxy
-) -> None:
-    """Staging would take the refusal for its own earlier success, and what was to be published would be lost."""
-    await _with_unique_keys(database, "records", "/pk")
-    text = await problems(emulator, database.id, GAMES, library="records")
+async def test_unique_keys_leave_no_room_for_the_librarys_documents(database: Checked) -> None:
+    """Staging would take the refusal for its own earlier success, and outputs would be lost."""
+    await database.create("records", "/pk", default_ttl=-1, unique_key_policy=NAMES)
+    text = await database.problems(GAMES, library="records")
     assert "'records' of the library has unique keys: create it anew without them" in text
 
 
-async def _with_unique_keys(database: DatabaseProxy, name: str, path: str) -> None:
-    policy: Any = {"uniqueKeys": [{"paths": ["/name"]}]}
-    key = partition_key((path,))
-    await database.create_container(name, partition_key=key, default_ttl=-1, unique_key_policy=policy)
-
-
-async def test_a_container_that_is_being_created_is_asked_for_again_later(
-    emulator: RunningEmulator, database: DatabaseProxy
-) -> None:
-    rule = FaultRule(
-        database.id, operations=("read_container",), when="before", action="status", status=404, substatus=1013
-    )
-    emulator.add_fault(rule)
-    async with opened(emulator) as client:
-        with pytest.raises(TryAgainLater, match="container 'games'"):
-            await verify(client, database.id, [GAMES], "exactlyonce")
+async def test_a_container_that_is_being_created_is_asked_for_again_later(database: Checked) -> None:
+    rule: dict[str, Any] = {"operations": ("read_container",), "when": "before", "action": "status"}
+    database.emulator.add_fault(FaultRule(database.name, **rule, status=404, substatus=1013))
+    with pytest.raises(TryAgainLater, match="container 'games'"):
+        await database.verify(GAMES)
 
 
 @pytest.mark.parametrize("lifetime", [None, 3600])
-async def test_the_librarys_records_expire_only_when_they_say_so(
-    emulator: RunningEmulator, database: DatabaseProxy, lifetime: int | None
-) -> None:
-    await database.create_container("records", partition_key=partition_key(("/pk",)), default_ttl=lifetime)
-    text = await problems(emulator, database.id, GAMES, library="records")
+async def test_the_librarys_records_expire_only_when_they_say_so(database: Checked, lifetime: int | None) -> None:
+    await database.create("records", "/pk", default_ttl=lifetime)
+    text = await database.problems(GAMES, library="records")
     assert f"'records' of the library has the defaultTtl {lifetime}: set it to -1" in text
 
 
-async def test_the_librarys_partition_key_is_not_for_choosing(
-    emulator: RunningEmulator, database: DatabaseProxy
-) -> None:
-    text = await problems(emulator, database.id, library="games")
-    assert "has the partition key /gameId: create it anew with /pk" in text
+async def test_the_librarys_partition_key_is_not_for_choosing(database: Checked) -> None:
+    assert "has the partition key /gameId: create it anew with /pk" in await database.problems(library="games")
 
 
-@pytest.mark.parametrize("level", ["Eventual", "ConsistentPrefix"])
-async def test_an_account_weaker_than_session_is_refused(level: ConsistencyLevel) -> None:
-    with running_emulator(AccountSettings(consistency=level)) as emulator:
-        assert f"consistency is {level}: set it to Session" in await problems(emulator, "nowhere")
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        (AccountSettings(consistency="Eventual"), "consistency is Eventual: set it to Session"),
+        (AccountSettings(consistency="ConsistentPrefix"), "consistency is ConsistentPrefix: set it to Session"),
+        (AccountSettings(multiple_write_locations=True), "turn multi-region writes off"),
+    ],
+    ids=str,
+)
+async def test_an_account_that_breaks_the_guarantee_is_refused(settings: AccountSettings, problem: str) -> None:
+    with running_emulator(settings) as emulator:
+        assert problem in await Checked(emulator).problems()
 
 
 @pytest.mark.parametrize("level", ["Session", "BoundedStaleness", "Strong"])
 async def test_stronger_accounts_are_accepted(level: ConsistencyLevel) -> None:
     with running_emulator(AccountSettings(consistency=level)) as emulator:
-        assert "consistency" not in await problems(emulator, "nowhere")
-
-
-async def test_an_account_that_writes_in_several_regions_is_refused() -> None:
-    with running_emulator(AccountSettings(multiple_write_locations=True)) as emulator:
-        assert "turn multi-region writes off" in await problems(emulator, "nowhere")
+        assert "consistency" not in await Checked(emulator).problems()
 
 
 async def test_an_account_that_does_not_answer_is_asked_again_later() -> None:

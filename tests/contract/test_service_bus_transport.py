@@ -82,22 +82,12 @@ async def opened(running: RunningEndpoint) -> AsyncIterator[Opened]:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def bus(running: RunningEndpoint, opened: Opened) -> AsyncIterator[RunningEndpoint]:
-    """The endpoint, without faults before and after, and without messages."""
-    running.clear_faults()
+async def on(opened: Opened) -> AsyncIterator[Opened]:
+    """The same, without faults before and after, and without messages."""
+    opened.bus.clear_faults()
     await asyncio.gather(*(opened.all(f"queue-{number}") for number in range(COPIES)))
-    yield running
-    running.clear_faults()
-
-
-@pytest.fixture
-def transport(bus: RunningEndpoint, opened: Opened) -> ServiceBusTransport:
-    return opened.transport
-
-
-@pytest.fixture
-def received(bus: RunningEndpoint, opened: Opened) -> Opened:
-    return opened
+    yield opened
+    opened.bus.clear_faults()
 
 
 @pytest.fixture
@@ -107,39 +97,34 @@ def queue(queues: Iterator[str]) -> str:
 
 class TestServiceBusTransport(TransportContract):
     @pytest.fixture
-    def transport(self, transport: ServiceBusTransport) -> AsyncTransport:
-        return transport
-
-    @pytest.fixture(autouse=True)
-    def _bus(self, bus: RunningEndpoint, received: Opened, queues: Iterator[str]) -> None:
-        self._running, self._received, self._queues = bus, received, queues
+    def transport(self, on: Opened, queues: Iterator[str]) -> AsyncTransport:
+        self._on, self._queues = on, queues
+        return on.transport
 
     def address(self) -> str:
         return next(self._queues)
 
     async def received(self, transport: AsyncTransport, address: str) -> list[Json]:
-        return [Json(read(content_of(item)).decode()) for item in await self._received.all(address)]
+        return [Json(read(content_of(item)).decode()) for item in await self._on.all(address)]
 
     @contextmanager
     def unanswered(self, transport: AsyncTransport) -> Iterator[None]:
-        self._running.add_fault(FaultRule(operation="send", action="cut_after", times=None))
+        self._on.bus.add_fault(FaultRule(operation="send", action="cut_after", times=None))
         yield
-        self._running.clear_faults()
+        self._on.bus.clear_faults()
 
 
-async def test_a_topic_is_sent_to_as_a_queue_is(transport: ServiceBusTransport, received: Opened) -> None:
+async def test_a_topic_is_sent_to_as_a_queue_is(on: Opened) -> None:
     outputs = _output(), _output()
-    assert await transport.send("topic", outputs) is PUBLISHED
-    assert {item.message_id for item in await received.all("topic")} == {output.id for output in outputs}
+    assert await on.transport.send("topic", outputs) is PUBLISHED
+    assert {item.message_id for item in await on.all("topic")} == {output.id for output in outputs}
 
 
-async def test_a_message_is_a_cloud_event_in_binary_mode_under_the_id_of_its_output(
-    transport: ServiceBusTransport, received: Opened, queue: str
-) -> None:
+async def test_a_message_is_a_cloud_event_in_binary_mode_under_the_id_of_its_output(on: Opened, queue: str) -> None:
     trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     envelope = deposit("m-1").with_trace((("traceparent", trace),))
-    assert await transport.send(queue, (Output("o-1", "receipts", envelope.to_json()),)) is PUBLISHED
-    [message] = await received.all(queue)
+    assert await on.transport.send(queue, (Output("o-1", "receipts", envelope.to_json()),)) is PUBLISHED
+    [message] = await on.all(queue)
     content = content_of(message)
     assert (message.message_id, content.type) == ("o-1", "application/json")
     assert content.properties["cloudEvents:id"] == "m-1"
@@ -148,61 +133,53 @@ async def test_a_message_is_a_cloud_event_in_binary_mode_under_the_id_of_its_out
     assert Envelope.read(read(content)) == envelope
 
 
-async def test_a_message_lives_for_the_delivery_limit(bus: RunningEndpoint, received: Opened, queue: str) -> None:
-    transport = ServiceBusTransport(bus.connection_string, delivery_limit=timedelta(hours=3))
+async def test_a_message_lives_for_the_delivery_limit(on: Opened, queue: str) -> None:
+    transport = ServiceBusTransport(on.bus.connection_string, delivery_limit=timedelta(hours=3))
     assert await transport.send(queue, (_output(),)) is PUBLISHED
     await transport.close()
-    [message] = await received.all(queue)
+    [message] = await on.all(queue)
     assert message.time_to_live == timedelta(hours=3)
 
 
-async def test_a_delayed_message_appears_later(
-    bus: RunningEndpoint, transport: ServiceBusTransport, queue: str
-) -> None:
-    assert await transport.send(queue, (_output(), _output(delay=3600.0))) is PUBLISHED
-    assert (bus.counts(queue).active, bus.counts(queue).scheduled) == (1, 1)
-    bus.advance_clock(3601)
-    assert (bus.counts(queue).active, bus.counts(queue).scheduled) == (2, 0)
+async def test_a_delayed_message_appears_later(on: Opened, queue: str) -> None:
+    assert await on.transport.send(queue, (_output(), _output(delay=3600.0))) is PUBLISHED
+    assert (on.bus.counts(queue).active, on.bus.counts(queue).scheduled) == (1, 1)
+    on.bus.advance_clock(3601)
+    assert (on.bus.counts(queue).active, on.bus.counts(queue).scheduled) == (2, 0)
 
 
-async def test_more_than_fits_one_batch_goes_in_several(
-    transport: ServiceBusTransport, received: Opened, queue: str
-) -> None:
+async def test_more_than_fits_one_batch_goes_in_several(on: Opened, queue: str) -> None:
     outputs = tuple(_output(text="x" * 60_000) for _ in range(10))
-    assert await transport.send(queue, outputs) is PUBLISHED
-    assert {item.message_id for item in await received.all(queue)} == {output.id for output in outputs}
+    assert await on.transport.send(queue, outputs) is PUBLISHED
+    assert {item.message_id for item in await on.all(queue)} == {output.id for output in outputs}
 
 
-async def test_the_messages_of_one_entity_are_one_session_and_one_that_names_none_has_its_own(
-    transport: ServiceBusTransport, received: Opened
-) -> None:
+async def test_the_messages_of_one_entity_are_one_session_and_one_that_names_none_has_its_own(on: Opened) -> None:
     address, outputs = "sessions", (_output(session="g-1"), _output(session="g-1"), _output())
-    assert await transport.send(address, outputs) is PUBLISHED
-    found = dict(await asyncio.gather(received.session(address), received.session(address)))
+    assert await on.transport.send(address, outputs) is PUBLISHED
+    found = dict(await asyncio.gather(on.session(address), on.session(address)))
     assert found == {"g-1": [outputs[0].id, outputs[1].id], outputs[2].id: [outputs[2].id]}
 
 
-async def test_a_broker_that_remembers_ids_drops_the_copies(
-    bus: RunningEndpoint, transport: ServiceBusTransport
-) -> None:
+async def test_a_broker_that_remembers_ids_drops_the_copies(on: Opened) -> None:
     output = _output()
-    bus.add_fault(FaultRule(operation="send", action="cut_after"))
-    assert await transport.send("remembering", (output,)) is PUBLISHED
-    assert await transport.send("remembering", (output,)) is PUBLISHED
-    assert bus.counts("remembering").active == 1
+    on.bus.add_fault(FaultRule(operation="send", action="cut_after"))
+    assert await on.transport.send("remembering", (output,)) is PUBLISHED
+    assert await on.transport.send("remembering", (output,)) is PUBLISHED
+    assert on.bus.counts("remembering").active == 1
 
 
 async def test_a_send_that_raises_although_it_was_enqueued_has_no_second_effect_downstream(
-    bus: RunningEndpoint, transport: ServiceBusTransport, received: Opened, queue: str
+    on: Opened, queue: str
 ) -> None:
     message = Output("o-1", "deposits", deposit("m-1").to_json())
-    bus.add_fault(FaultRule(operation="send", action="cut_after", times=None))
-    assert await transport.send(queue, (message,)) is UNKNOWN
-    bus.clear_faults()
-    assert await transport.send(queue, (message,)) is PUBLISHED
+    on.bus.add_fault(FaultRule(operation="send", action="cut_after", times=None))
+    assert await on.transport.send(queue, (message,)) is UNKNOWN
+    on.bus.clear_faults()
+    assert await on.transport.send(queue, (message,)) is PUBLISHED
     world = World((Destination("receipts"),))
     process = world.process()
-    copies = await received.all(queue)
+    copies = await on.all(queue)
     for copy in copies:
         await process.deliver(accounts(), Envelope.read(read(content_of(copy))))
     await process.close()
@@ -211,47 +188,41 @@ async def test_a_send_that_raises_although_it_was_enqueued_has_no_second_effect_
     assert {commit.version for commit in world.facts().commits} - {None} == {1}
 
 
-async def test_after_its_connections_were_cut_it_connects_again(
-    bus: RunningEndpoint, transport: ServiceBusTransport, queue: str
-) -> None:
+async def test_after_its_connections_were_cut_it_connects_again(on: Opened, queue: str) -> None:
     for count in (1, 2):
-        assert await transport.send(queue, (_output(),)) is PUBLISHED
-        assert bus.counts(queue).active == count
-        bus.drop_connections()
+        assert await on.transport.send(queue, (_output(),)) is PUBLISHED
+        assert on.bus.counts(queue).active == count
+        on.bus.drop_connections()
 
 
-async def test_links_that_the_broker_has_ended_meanwhile_cost_no_message(
-    bus: RunningEndpoint, transport: ServiceBusTransport
-) -> None:
+async def test_links_that_the_broker_has_ended_meanwhile_cost_no_message(on: Opened) -> None:
     for number in (1, 2):
-        replies = await asyncio.gather(*(transport.send(f"idle-{ending}", (_output(),)) for ending in ENDINGS))
+        replies = await asyncio.gather(*(on.transport.send(f"idle-{ending}", (_output(),)) for ending in ENDINGS))
         assert replies == [PUBLISHED] * len(ENDINGS)
-        assert [bus.counts(f"idle-{ending}").active for ending in ENDINGS] == [number] * len(ENDINGS)
+        assert [on.bus.counts(f"idle-{ending}").active for ending in ENDINGS] == [number] * len(ENDINGS)
         for ending in ENDINGS:
-            bus.detach_links(f"idle-{ending}", ending)
+            on.bus.detach_links(f"idle-{ending}", ending)
 
 
-async def test_a_transport_that_was_closed_opens_again(bus: RunningEndpoint, queue: str) -> None:
-    transport = ServiceBusTransport(bus.connection_string)
+async def test_a_transport_that_was_closed_opens_again(on: Opened, queue: str) -> None:
+    transport = ServiceBusTransport(on.bus.connection_string)
     for _ in range(2):
         assert await transport.send(queue, (_output(),)) is PUBLISHED
         await transport.close()
         await transport.close()
-    assert bus.counts(queue).active == 2
+    assert on.bus.counts(queue).active == 2
 
 
-async def test_a_message_that_the_queue_does_not_take_keeps_no_other_from_it(
-    bus: RunningEndpoint, transport: ServiceBusTransport
-) -> None:
+async def test_a_message_that_the_queue_does_not_take_keeps_no_other_from_it(on: Opened) -> None:
     sends = (_output(), _output(text="x" * 60_000), _output())
-    replies = await asyncio.gather(*(transport.send("small", (send,)) for send in sends))
+    replies = await asyncio.gather(*(on.transport.send("small", (send,)) for send in sends))
     assert replies == [PUBLISHED, UNKNOWN, PUBLISHED]
-    assert await transport.send("small", (_output(),)) is PUBLISHED
-    assert bus.counts("small").active >= 3
+    assert await on.transport.send("small", (_output(),)) is PUBLISHED
+    assert on.bus.counts("small").active >= 3
 
 
-async def test_all_that_is_wrong_with_a_namespace_is_reported_at_once(bus: RunningEndpoint) -> None:
-    transport = ServiceBusTransport(bus.connection_string, message_bytes=1024 * 1024)
+async def test_all_that_is_wrong_with_a_namespace_is_reported_at_once(on: Opened) -> None:
+    transport = ServiceBusTransport(on.bus.connection_string, message_bytes=1024 * 1024)
     with pytest.raises(ConfigurationError) as caught:
         await transport.verify(["queue-0", "absent"])
     await transport.close()
@@ -260,15 +231,13 @@ async def test_all_that_is_wrong_with_a_namespace_is_reported_at_once(bus: Runni
     assert str(caught.value).count("\n- ") == 2
 
 
-async def test_a_namespace_that_is_as_it_has_to_be_passes_and_nothing_is_sent(
-    bus: RunningEndpoint, transport: ServiceBusTransport, queue: str
-) -> None:
-    await transport.verify([queue, "topic", "sessions"])
-    assert bus.counts(queue).active == 0
+async def test_a_namespace_that_is_as_it_has_to_be_passes_and_nothing_is_sent(on: Opened, queue: str) -> None:
+    await on.transport.verify([queue, "topic", "sessions"])
+    assert on.bus.counts(queue).active == 0
 
 
-async def test_a_wrong_key_is_reported_without_it(bus: RunningEndpoint) -> None:
-    transport = ServiceBusTransport(bus.connection_string.replace("SharedAccessKey=", "SharedAccessKey=wrong"))
+async def test_a_wrong_key_is_reported_without_it(on: Opened) -> None:
+    transport = ServiceBusTransport(on.bus.connection_string.replace("SharedAccessKey=", "SharedAccessKey=wrong"))
     with pytest.raises(ConfigurationError, match="check its key") as caught:
         await transport.verify(["queue-0"])
     await transport.close()

@@ -63,18 +63,6 @@ def refusal(database: DatabaseProxy, container: str, status: int) -> FaultRule:
     return FaultRule(database.id, container, operations, when="before", action="status", status=status)
 
 
-async def without_games(database: DatabaseProxy) -> None:
-    await database.delete_container("games")
-
-
-async def without_the_librarys_container(database: DatabaseProxy) -> None:
-    await database.delete_container("exactlyonce")
-
-
-async def with_records_that_cannot_expire(database: DatabaseProxy) -> None:
-    await anew(database, "exactlyonce", "/pk")
-
-
 @pytest.mark.parametrize(
     ("status", "advice"), [(403, "Give the identity the data-plane role"), (401, "Check the account key")]
 )
@@ -82,7 +70,7 @@ async def test_each_refusal_is_named_once_with_what_to_do_and_the_rest_is_report
     emulator: RunningEmulator, environment: pytest.MonkeyPatch, status: int, advice: str
 ) -> None:
     async with created(emulator, environment) as database:
-        await with_records_that_cannot_expire(database)
+        await anew(database, "exactlyonce", "/pk")
         for container in ("games", "boards"):
             emulator.add_fault(refusal(database, container, status))
         problems = await problems_of_the_accounts()
@@ -112,7 +100,7 @@ async def test_everything_that_is_wrong_with_the_accounts_is_reported_in_one_mes
             environment.setenv("AzureWebJobsStorage", storage.connection_string)
             environment.setenv("EXACTLYONCE__blobContainer", "absent")
             await anew(database, "games", "/id", 5)
-            await without_the_librarys_container(database)
+            await database.delete_container("exactlyonce")
             emulator.add_fault(refusal(database, "boards", 403))
             problems = await problems_of_the_accounts()
     assert problems.count("\n- ") == 6
@@ -140,7 +128,7 @@ async def test_what_did_not_answer_is_asked_again_unless_something_else_is_wrong
         await once.operator()
         await once.close()
         emulator.add_fault(rule)
-        await without_games(database)
+        await database.delete_container("games")
         problems = await problems_of_the_accounts()
     assert "no container 'games'" in problems
     assert "Nothing is known yet of what did not answer: container 'boards' of entity 'board'" in problems

@@ -10,24 +10,13 @@ from exactlyonce import ConfigurationError
 from exactlyonce.hosting import Settings
 from tests.contract.starting import WRONG_KEY, start
 
+ENDPOINT, DESTINATIONS, TRANSPORT = "COSMOS__accountEndpoint", "EXACTLYONCE__destinations", "EXACTLYONCE__transport"
 WRONG_SETTINGS = {
-    "endpoint missing": (
-        "COSMOS__accountEndpoint",
-        None,
-        "is missing: set it to the account's address, such as https://",
-    ),
-    "endpoint empty": ("COSMOS__accountEndpoint", "", "set it to the account's address"),
-    "endpoint without a scheme": (
-        "COSMOS__accountEndpoint",
-        "name.documents.azure.com",
-        "set it to the account's address",
-    ),
-    "endpoint without a host": ("COSMOS__accountEndpoint", "https://", "set it to the account's address"),
-    "endpoint that is a connection string": (
-        "COSMOS__accountEndpoint",
-        f"AccountKey={WRONG_KEY}",
-        "the account's address",
-    ),
+    "endpoint missing": (ENDPOINT, None, "is missing: set it to the account's address, such as https://"),
+    "endpoint empty": (ENDPOINT, "", "set it to the account's address"),
+    "endpoint without a scheme": (ENDPOINT, "name.documents.azure.com", "set it to the account's address"),
+    "endpoint without a host": (ENDPOINT, "https://", "set it to the account's address"),
+    "endpoint that is a connection string": (ENDPOINT, f"AccountKey={WRONG_KEY}", "the account's address"),
     "database missing": ("COSMOS__database", None, "is missing: set it to the name of the account's database"),
     "database that cannot be": ("COSMOS__database", "a/b", "set it to the name of the account's database"),
     "key cut off": ("COSMOS__accountKey", WRONG_KEY[:-1], "it is not base64): set it to the account's key"),
@@ -41,14 +30,10 @@ WRONG_SETTINGS = {
     "storage missing": ("AzureWebJobsStorage", None, "Set AzureWebJobsStorage__queueServiceUri to use an identity"),
     "storage malformed": ("AzureWebJobsStorage", f"Key={WRONG_KEY}", "copy it from the account's access keys"),
     "storage that is no connection string": ("AzureWebJobsStorage", "https://a.net", "no connection string"),
-    "destinations that are no JSON": (
-        "EXACTLYONCE__destinations",
-        "a=b",
-        "it is not JSON): set it to a JSON",
-    ),
-    "destinations that are a list": ("EXACTLYONCE__destinations", "[]", "set it to a JSON object"),
-    "destinations of another application": ("EXACTLYONCE__destinations", '{"x": "y"}', "'x', which is no destination"),
-    "queue that cannot be": ("EXACTLYONCE__destinations", '{"receipts": "A_B"}', "'A_B' cannot be the name of a queue"),
+    "destinations that are no JSON": (DESTINATIONS, "a=b", "it is not JSON): set it to a JSON"),
+    "destinations that are a list": (DESTINATIONS, "[]", "set it to a JSON object"),
+    "destinations of another application": (DESTINATIONS, '{"x": "y"}', "'x', which is no destination"),
+    "queue that cannot be": (DESTINATIONS, '{"receipts": "A_B"}', "'A_B' cannot be the name of a queue"),
     "blob container that cannot be": ("EXACTLYONCE__blobContainer", "A_B", "set it to the name of a blob container"),
     "delivery limit malformed": ("EXACTLYONCE__deliveryLimit", "a week", "set it to a duration such as P7D"),
     "delivery limit of months": ("EXACTLYONCE__deliveryLimit", "P1M", "set it to a duration such as P7D"),
@@ -56,9 +41,9 @@ WRONG_SETTINGS = {
     "application without a name": ("EXACTLYONCE__application", "", "set it to the application's name"),
     "delivery limit of no time": ("EXACTLYONCE__deliveryLimit", "0", "set it to a duration such as P7D"),
     "delivery timeout of no time": ("EXACTLYONCE__deliveryTimeout", "0", "set it to a number of seconds from 1"),
-    "transport that does not exist": ("EXACTLYONCE__transport", "bus", "set it to storage or servicebus"),
+    "transport that does not exist": (TRANSPORT, "bus", "set it to storage or servicebus"),
     "transport without a connection": (
-        "EXACTLYONCE__transport",
+        TRANSPORT,
         "servicebus",
         "Set ServiceBus__fullyQualifiedNamespace to use an identity",
     ),

@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from exactlyonce import ConfigurationError, Context, Entity, EntityKey, Envelope, Outbox, message
 from exactlyonce.errors import HandlerFailed, InvalidMessage, UnknownMessageType
+from exactlyonce.handling.messages import message_type
 from exactlyonce.values.envelope import EntityRef, PartitionValue
 from exactlyonce.values.frozen_json import Json
 
@@ -61,8 +62,7 @@ class Asynchronous:
     async def __call__(self, state: Order, given: Place, context: Context) -> Order:
         return state
 
-    async def method(self, state: Order, given: Place, context: Context) -> Order:
-        return state
+    method = __call__
 
 
 @pytest.mark.parametrize(
@@ -120,23 +120,12 @@ def test_a_handler_with_other_parameters_is_refused(handler: Any) -> None:
         orders().handles(Place, key=lambda given: given.order)(handler)
 
 
-def test_a_message_type_has_one_handler_on_an_entity() -> None:
+@pytest.mark.parametrize("model", [Place, Create], ids=["its own name", "a former name of another type"])
+def test_a_name_of_messages_has_one_handler_on_an_entity(model: type) -> None:
     entity = orders()
     entity.handles(Place, key=lambda given: given.order)(place)
-    with pytest.raises(ConfigurationError, match=r"two handlers.*orders\.place"):
-        entity.handles(Place, key=lambda given: given.order)(place)
-
-
-def test_a_former_name_is_taken_too() -> None:
-    entity = orders()
-    entity.handles(Place, key=lambda given: given.order)(place)
-    with pytest.raises(ConfigurationError, match=r"two handlers.*orders\.create"):
-        entity.handles(Create, key=lambda given: given.order)(lambda state, given, context: state)
-
-
-def test_a_model_without_a_name_cannot_be_handled() -> None:
-    with pytest.raises(ConfigurationError, match="not a message type"):
-        orders().handles(cast("Any", Order), key=lambda given: "o")
+    with pytest.raises(ConfigurationError, match=rf"two handlers.*{message_type(model).name}"):
+        entity.handles(model, key=lambda given: given.order)(lambda state, given, context: state)
 
 
 @pytest.mark.parametrize("type", ["orders.place", "orders.make", "orders.create"])
@@ -158,15 +147,9 @@ def test_an_unknown_type_says_what_the_entity_handles() -> None:
         orders().ref_of(envelope())
 
 
-def test_a_string_is_id_and_partition_key_at_once() -> None:
+def test_a_key_has_one_value_for_each_path() -> None:
     assert orders().ref("o-1") == EntityRef("order", ("o-1",), "o-1")
-
-
-def test_an_entity_key_names_the_partition_where_it_differs() -> None:
     assert orders("/region").ref(EntityKey("o-1", "eu")) == EntityRef("order", ("eu",), "o-1")
-
-
-def test_a_hierarchical_key_has_one_value_for_each_path() -> None:
     entity = orders("/region", "/year")
     assert entity.ref(EntityKey("o-1", ("eu", 2026))) == EntityRef("order", ("eu", 2026), "o-1")
     for key in ("o-1", EntityKey("o-1", "eu"), EntityKey("o-1", ("eu", 1, 2))):
@@ -203,11 +186,6 @@ def test_a_container_has_one_to_three_partition_key_paths() -> None:
     for paths in ((), ("/a", "/b", "/c", "/d")):
         with pytest.raises(ConfigurationError, match="three"):
             Entity("order", state=Order, container="orders", partition_key=paths, strategy=Outbox())
-
-
-def test_an_entity_needs_a_name() -> None:
-    with pytest.raises(ConfigurationError, match="name"):
-        Entity("", state=Order, container="orders", strategy=Outbox())
 
 
 def test_an_invalid_key_is_the_messages_fault() -> None:
@@ -249,16 +227,14 @@ def test_a_key_function_that_raises_is_the_handlers_fault_and_names_the_message(
     "source", ["web", "", "/", "order/", "web/order", "order/1/2/3", "order/%2F", "order/1?x", "order/1#"]
 )
 def test_a_foreign_source_names_no_entity(source: str) -> None:
-    entity = Entity("order", state=Order, container="orders", strategy=Outbox())
-    assert entity.ref_of_source("order/1") == entity.ref("1")
+    assert orders().ref_of_source("order/1") == orders().ref("1")
     with pytest.raises(InvalidMessage):
-        entity.ref_of_source(source)
+        orders().ref_of_source(source)
 
 
 @pytest.mark.parametrize("partition", [("eu", 7), (True, "=7"), (1.5, ""), ("7", False)])
 def test_an_entity_with_any_partition_key_is_found_by_its_source(partition: tuple[PartitionValue, ...]) -> None:
-    paths = ("/region", "/year")
-    entity = Entity("order", state=Order, container="orders", partition_key=paths, strategy=Outbox())
+    entity = orders("/region", "/year")
     ref = entity.ref(EntityKey("o-1", partition))
     assert entity.ref_of_source(ref.source) == ref
     with pytest.raises(InvalidMessage):

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from exactlyonce import ConfigurationError, Context, Destination, Entity, Envelope, Outbox, message
 from exactlyonce.attempt import Before, Work, keeps_nothing
 from exactlyonce.errors import OutputTooLarge, UnknownDestination
-from exactlyonce.handling.context import NUMBERED, utc
+from exactlyonce.handling.context import NUMBERED
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.records.outbox import MOST_CARRIED, Output
@@ -111,21 +111,18 @@ def test_cancelling_says_whether_the_message_was_still_kept() -> None:
     assert given.cancelled == {"one"}
 
 
-def test_a_time_in_any_zone_is_kept_in_utc() -> None:
+def test_a_time_has_a_zone_and_no_delay_and_is_kept_in_utc() -> None:
     given = context()
     given.send("books", Remind(), at=LATER.astimezone(timezone(timedelta(hours=-5))))
     due = given.kept[0][0]
     assert (due, due.utcoffset()) == (LATER, timedelta(0))
-
-
-def test_a_time_without_a_zone_is_refused() -> None:
     with pytest.raises(ValueError, match="time zone"):
-        context().send("books", Remind(), at=LATER.replace(tzinfo=None))
-
-
-def test_a_message_has_a_time_or_a_delay() -> None:
+        given.send("books", Remind(), at=LATER.replace(tzinfo=None))
     with pytest.raises(ValueError, match="not both"):
-        context().send("books", Remind(), at=LATER, delay=timedelta(1))
+        given.send("books", Remind(), at=LATER, delay=timedelta(1))
+    for due in map(datetime.fromisoformat, ("0001-01-01T00:00:00+02:00", "9999-12-31T23:59:00-02:00")):
+        with pytest.raises(ValueError, match="at= is a time whose year is 1 to 9999 in UTC"):
+            given.send("books", Remind(), at=due)
 
 
 def test_where_the_ledger_keeps_no_messages_both_are_refused() -> None:
@@ -136,11 +133,13 @@ def test_where_the_ledger_keeps_no_messages_both_are_refused() -> None:
         given.cancel("any")
 
 
-def test_a_kept_message_leaves_room_for_its_number() -> None:
+def test_a_kept_message_fits_its_queue_with_its_number() -> None:
     size = kept().envelope.size
     context(limit=size + NUMBERED).send("books", Remind(), at=LATER)
     with pytest.raises(OutputTooLarge):
         context(limit=size + NUMBERED - 1).send("books", Remind(), at=LATER)
+    with pytest.raises(UnknownDestination):
+        context().send("nowhere", Remind(), at=LATER)
     assert released(kept(text="x" * 100)).envelope.size <= kept(text="x" * 100).envelope.size + NUMBERED
 
 
@@ -152,11 +151,6 @@ def test_a_kept_message_travels_by_reference_only_where_its_queue_needs_that() -
         assert bool(given.blobs) is apart
 
 
-def test_an_unknown_destination_is_refused_when_the_message_is_kept() -> None:
-    with pytest.raises(UnknownDestination):
-        context().send("nowhere", Remind(), at=LATER)
-
-
 def test_its_time_and_its_number_are_those_of_the_release() -> None:
     sent = released(kept())
     envelope = Envelope.read(sent.envelope.text)
@@ -166,15 +160,12 @@ def test_its_time_and_its_number_are_those_of_the_release() -> None:
     assert dict(envelope.extensions) == dict(sent.place.extensions)
 
 
-def test_a_message_for_no_entity_keeps_its_session() -> None:
-    sent = released(kept("mail"))
-    assert sent.place is None
-    assert dict(Envelope.read(sent.envelope.text).extensions) == {"partitionkey": "b-2"}
-
-
 @pytest.mark.parametrize("destination", [Destination("books"), Destination("books", to=books)])
 def test_without_an_order_there_is_no_number(destination: Destination) -> None:
     assert released(kept(), given=routes(48 * 1024, destination)).place is None
+    sent = released(kept("mail"))
+    assert sent.place is None
+    assert dict(Envelope.read(sent.envelope.text).extensions) == {"partitionkey": "b-2"}
 
 
 def test_a_release_changes_no_state_and_brings_no_deleted_entity_back() -> None:
@@ -206,9 +197,3 @@ def test_run_shows_the_time_and_what_was_cancelled() -> None:
     ran = run(handler, Book(), Remind(), now=AT, kept=("o-1",))
     assert [(sent.destination, sent.at) for sent in ran.sent] == [("mail", AT + timedelta(days=30))]
     assert ran.cancelled == {"o-1"}
-
-
-@pytest.mark.parametrize("due", ["0001-01-01T00:00:00+02:00", "9999-12-31T23:59:00-02:00"])
-def test_a_time_that_leaves_the_calendar_in_utc_is_refused(due: str) -> None:
-    with pytest.raises(ValueError, match="at= is a time whose year is 1 to 9999 in UTC"):
-        utc(datetime.fromisoformat(due))

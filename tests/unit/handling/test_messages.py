@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,18 +53,6 @@ def test_aliases_are_the_names_on_the_wire() -> None:
 
 def test_a_validator_of_the_model_upgrades_old_bodies() -> None:
     assert decode(Upgraded, Json.of({"old-game": "g"}), source="web", id="m-1").game == "g"
-
-
-@pytest.mark.parametrize("register", [lambda: message(""), lambda: message("a", formerly=("",))])
-def test_a_name_cannot_be_empty(register: Callable[[], object]) -> None:
-    with pytest.raises(ConfigurationError, match="name"):
-        register()
-
-
-@pytest.mark.parametrize("model", [int, dict, type("Plain", (), {})])
-def test_only_models_and_dataclasses_are_message_types(model: type) -> None:
-    with pytest.raises(ConfigurationError, match="pydantic model or a dataclass"):
-        message("a")(model)
 
 
 def test_a_class_that_is_not_registered_cannot_be_sent() -> None:

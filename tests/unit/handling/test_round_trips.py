@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, Field
 
-from exactlyonce import ConfigurationError, Entity, EntityKey, Outbox, message
+from exactlyonce import Entity, EntityKey, Outbox, message
 from exactlyonce.attempt import Before
 from exactlyonce.errors import HandlerFailed, InvalidMessage
 from exactlyonce.handling.messages import encode
@@ -41,10 +41,6 @@ class Other(BaseModel):
     count: int = 0
 
 
-class Bag(BaseModel):
-    names: set[str] = set()
-
-
 class Anything(BaseModel):
     value: Any = None
 
@@ -73,10 +69,6 @@ def test_a_state_that_would_be_read_as_something_else_is_refused(state: type, re
         run(state, result)
 
 
-def test_a_state_with_a_set_is_read_unchanged() -> None:
-    assert sorted(run(Bag, Bag(names={"b", "a", "c"}))["names"]) == ["a", "b", "c"]
-
-
 @pytest.mark.parametrize("number", [2**53 + 1, -(2**53) - 1, 1_767_225_600_123_456_789, 10**400])
 def test_a_whole_number_that_the_store_would_round_is_refused(number: int) -> None:
     for value in (number, {"deep": [number]}):
@@ -98,14 +90,6 @@ def test_a_state_has_the_same_numbers_in_a_group_as_alone() -> None:
 def test_a_message_that_its_receiver_could_not_read_is_not_sent() -> None:
     with pytest.raises(InvalidMessage, match="would read something else"):
         encode(Up(by="two"))  # type: ignore[arg-type]
-
-
-def test_a_state_with_a_time_to_live_is_refused_since_its_ledger_would_go_with_it() -> None:
-    class Fleeting(BaseModel):
-        ttl: int = 60
-
-    with pytest.raises(ConfigurationError, match="reserved property 'ttl'"):
-        Entity("fleeting", state=Fleeting, container="c", strategy=Outbox())
 
 
 @pytest.mark.parametrize("value", [2**53, -(2**53), 2.0**60])

@@ -158,18 +158,3 @@ def test_a_message_does_not_see_a_handlers_changes_to_anothers_object() -> None:
         with pytest.raises(ExactlyOnceError):
             handle(handler, body=body)
     assert handle(lambda state, said, context: state, body=body).body.value["seen"] == [7]
-
-
-def test_a_result_that_could_not_be_read_again_is_refused() -> None:
-    class Counter(BaseModel):
-        count: int = 0
-
-    entity = Entity("counter", state=Counter, container="counters", strategy=Outbox())
-
-    @entity.handles(Said, key=lambda said: "c")
-    def count(state: Counter, said: Said, context: Context) -> Counter:
-        return state.model_copy(update={"count": "many"})  # Copies are not validated by pydantic.
-
-    envelope = Envelope("web", "m-1", "things.said", Json.of({}))
-    with pytest.raises(HandlerFailed, match="web/m-1 on entity counter/c: The handler's result"):
-        Runner(entity, entity.ref("c"), Routes())(Before(None, AT, "tx"), envelope)

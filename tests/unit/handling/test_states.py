@@ -259,12 +259,6 @@ def test_a_reserved_property_under_another_name_in_the_model_is_found_when_it_is
         shape(model)
 
 
-@pytest.mark.parametrize("model", [int, dict, list[int], str])
-def test_a_state_is_a_model_or_a_dataclass(model: Any) -> None:
-    with pytest.raises((ConfigurationError, TypeError)):
-        shape(model)
-
-
 def test_a_model_that_raises_for_its_key_fails_the_messages_of_that_entity_alone() -> None:
     @dataclass
     class Yearly:
