@@ -15,7 +15,7 @@ UNLIMITED := -o faulthandler_timeout=0  # For tests that take as long as they ar
 # Four processes more than cores, since tests start real processes and wait for them, and two end with what needs Java. See devtools/processes.py.
 ACROSS := --numprocesses $(shell expr $$(getconf _NPROCESSORS_ONLN) + 4) --dist loadfile --no-loadscope-reorder
 
-SHOTS ?= 1000
+SHOTS ?= 400
 GAMES ?= 20
 FAULTS ?= on
 AUDIT ?= on

@@ -29,7 +29,7 @@ class Options:
         ui: whether the console shows the accounts meanwhile.
     """
 
-    shots: int = 1000
+    shots: int = 400
     games: int = 20
     faults: bool = True
     strategy: Strategy = "outbox"
