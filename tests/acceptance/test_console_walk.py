@@ -250,7 +250,7 @@ async def of_calls(walk: Walk, address: str, folder: Path) -> None:
     assert passes(folder, call)
     gift = {"member": "ann", "to": "bob", "points": 7}
     assert await asyncio.to_thread(ask, address, "ask/gift", gift, "g") == 200
-    await walk.until("entities-list", "board/all", '"bob":7')
+    await walk.until("messages-list", "member/bob/", "club.pointsboard/allprocessed")  # The last message of the story.
     copied = await walk.copies_as_test("http/g")
     assert copied.count("app.given(") == 2
     assert passes(folder, copied)
