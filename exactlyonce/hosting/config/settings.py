@@ -99,8 +99,8 @@ def _require_room(seconds: float) -> float:
 class Settings(BaseSettings):
     """The library's settings, by the names of their environment variables.
 
-    The page docs/reference/settings.md has all variables, with defaults and meanings. A setting loses blanks, line ends and byte
-    order marks at its ends; inside of a setting they are refused.
+    The page docs/reference/settings.md has all variables, with defaults and meanings. A setting loses blanks, line ends and
+    byte order marks at its ends; inside of a setting they are refused.
     """
 
     model_config = SettingsConfigDict(extra="ignore")

@@ -27,11 +27,7 @@ from tests.unit.fated import Fated
 from tests.unit.hosting.settlers import SECRET, Place, dated
 from tests.unit.script import AT
 
-STRATEGIES: dict[str, Strategy] = {
-    "outbox": Outbox(),
-    "colocated": Colocated(),
-    "stream": VersionStream(),
-}
+STRATEGIES: dict[str, Strategy] = {"outbox": Outbox(), "colocated": Colocated(), "stream": VersionStream()}
 
 TOO_OLD = replace(deposit("m-2"), time=AT - timedelta(days=20))
 """A message that is too old to go back to its queue."""
@@ -40,16 +36,6 @@ TOO_OLD = replace(deposit("m-2"), time=AT - timedelta(days=20))
 @pytest.fixture
 def place() -> Place:
     return Place()
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
-async def test_a_message_that_was_processed_is_finished(place: Place, strategy: Strategy) -> None:
-    kind = accounts(strategy)
-    await place.crashed_after_commit(kind, deposit("m-1"))
-    for _ in range(2):  # The host copies a message to its poison queue twice, if it dies in between.
-        assert await place.settle(kind, deposit("m-1")) == "processed"
-    assert len({output.id for output in place.published}) == 1
-    assert place.parked(kind.ref("a"), "web/m-1") is None
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
@@ -125,14 +111,6 @@ async def test_a_body_is_settled_through_its_adapter(place: Place) -> None:
     place.saw_fail(kind, "shop/7")
     assert await place.settle(kind, b'{"order": 7, "account": "a"}', adapter=adapter) == "parked"
     assert place.parked(kind.ref("a"), "shop/7") is not None
-
-
-async def test_a_message_to_a_damaged_entity_is_put_aside_with_the_entitys_name(place: Place) -> None:
-    await place.process().deliver(accounts(), deposit("m-1"))
-    moved = accounts(VersionStream())
-    place.saw_fail(moved, "web/m-2")
-    assert await place.settle(moved, TOO_OLD) == "parked"
-    assert place.reason(aside_place(moved), "web/m-2") == "ConfigurationError, of entity account/a"
 
 
 @pytest.mark.parametrize(
