@@ -67,14 +67,6 @@ async def test_a_processed_message_is_finished_and_not_returned(place: Place, st
     assert len({output.id for output in place.published}) == 1
 
 
-async def test_while_the_store_does_not_answer_a_message_is_returned_undecided(place: Place) -> None:
-    kind, message = accounts(), dated(deposit("m-1"))
-    place.saw_fail(kind, "web/m-1")
-    place.store._trouble = Fated(Fate.LOST_BEFORE)
-    assert await place.settle(kind, message) == "returned"
-    assert place.returned == [message.once_more()]
-
-
 async def test_a_process_that_never_reached_the_store_returns_a_message_whatever_its_age(place: Place) -> None:
     """Its host delivers it a few times and then drops it; one too old is refused where it arrives."""
     place.wrong, place.started = TryAgainLater("the store did not answer"), False
@@ -177,14 +169,6 @@ async def test_an_unknown_cause_counts_as_the_environment_for_some_rounds(place:
         assert (message.requeued, message.unexplained) == (number, number)
     assert await place.settle(kind, message) == "parked"
     assert place.reason(kind.ref("a"), "web/m-1") == "its queue gave it up; this process did not see why"
-
-
-async def test_failures_of_the_environment_do_not_count_as_rounds(place: Place) -> None:
-    kind = accounts()
-    message = dated(breaking("m-1")).once_more(UNEXPLAINED_ROUNDS)
-    place.failures.note(kind.name, "web/m-1", TryAgainLater(), 5)
-    assert await place.settle(kind, message) == "returned"
-    assert place.returned[-1].unexplained == UNEXPLAINED_ROUNDS
 
 
 @pytest.mark.parametrize(("seconds", "outcome"), [(-1, "returned"), (1, "parked")])

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from exactlyonce import Colocated, Envelope, ExactlyOnceError, Outbox, Resequencer, TryAgainLater, VersionStream
+from exactlyonce import Colocated, Envelope, Outbox, Resequencer, TryAgainLater, VersionStream
 from exactlyonce.attempt import Strategy, Work
 from exactlyonce.drivers.retry import Backoff
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect, Reply
@@ -29,7 +29,7 @@ from exactlyonce.testing.world import InstantClock, ManualClock, Process, Seeded
 from exactlyonce.values.frozen_json import Json
 from handlers.leader_board import boards, leader_board
 from tests.asking import sweep
-from tests.samples import SENT, accounts, breaking, deposit, ledger_queue
+from tests.samples import SENT, accounts, deposit, ledger_queue
 from tests.unit.telemetry.observed import Observed
 
 STRATEGIES: dict[str, Strategy] = {
@@ -201,14 +201,6 @@ async def test_a_message_given_back_after_its_commit_counts_as_a_duplicate() -> 
     assert observed.total(names.PROCESSED) == 1
     assert observed.by(names.FAILED, "error.type") == {"TryAgainLater": 1}
     assert observed.by(names.DUPLICATES, "exactlyonce.found") == {"ledger": 1}
-
-
-async def test_a_message_that_fails_is_counted_by_its_error() -> None:
-    setting = Setting(Outbox())
-    with pytest.raises(ExactlyOnceError):
-        await setting.process.deliver(setting.entity, breaking("m-1"))
-    assert setting.observed.by(names.FAILED, "error.type") == {"HandlerFailed": 1}
-    assert setting.observed.total(names.PROCESSED) == 0
 
 
 async def test_the_lag_is_from_a_messages_time_to_its_commit() -> None:
