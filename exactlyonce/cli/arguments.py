@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from datetime import timedelta
 from typing import TypeAlias
 
@@ -27,7 +28,6 @@ def parser() -> argparse.ArgumentParser:
     )
     add_azure(made)
     commands = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    _about_many_parked_messages(commands)
     _about_parked_messages(commands)
     _about_entities(commands)
     _about_the_application(commands)
@@ -43,23 +43,74 @@ def add_azure(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _about_many_parked_messages(commands: _Commands) -> None:
-    parked = commands.add_parser("parked", help="list parked messages, with the reasons")
-    _selection(parked)
+def _add(
+    commands: _Commands, name: str, help: str, *groups: Callable[[argparse.ArgumentParser], None]
+) -> argparse.ArgumentParser:
+    """Add a command with groups of arguments."""
+    command = commands.add_parser(name, help=help)
+    for group in groups:
+        group(command)
+    return command
+
+
+def _about_parked_messages(commands: _Commands) -> None:
+    parked = _add(commands, "parked", "list parked messages, with the reasons", _selection)
     parked.add_argument("--groups", action="store_true", help="count them by entity type and reason")
     parked.add_argument("--bodies", action="store_true", help="show the messages as well")
     parked.add_argument("--evidence", action="store_true", help="show whether their receivers have processed them")
 
-    requeue = commands.add_parser("requeue-all", help="send many parked messages again")
-    _selection(requeue)
-    _pace(requeue)
-    requeue.add_argument(
+    requeue_all = _add(commands, "requeue-all", "send many parked messages again", _selection, _pace)
+    requeue_all.add_argument(
         "--to", metavar="DESTINATION", help="logical name of the queue (default: that of outputs never published)"
     )
+    _add(commands, "discard-all", "delete many parked messages for good", _selection, _pace)
 
-    discard = commands.add_parser("discard-all", help="delete many parked messages for good")
-    _selection(discard)
-    _pace(discard)
+    help = "send a parked message again; one that is too old is refused"
+    requeue = _add(commands, "requeue", help, _parked_message)
+    requeue.add_argument(
+        "--to",
+        metavar="DESTINATION",
+        help="logical name of the queue (default: that of an output that was never published)",
+    )
+    requeue.add_argument(
+        "--as-new",
+        action="store_true",
+        help="under a new identity, if the present identity would be refused; shows the stored evidence",
+    )
+    _yes(requeue)
+    _add(commands, "discard", "delete a parked message for good", _parked_message, _yes)
+
+
+def _about_entities(commands: _Commands) -> None:
+    inspect = _add(commands, "inspect", "show the stored documents of an entity", _entity)
+    inspect.add_argument("--bodies", action="store_true", help="show its state as well")
+
+    _add(commands, "books", "show the books that have not ended, and the open numbers there")
+
+    sweep = _add(commands, "sweep", "publish outputs that have been owed for long, and tend read models with gaps")
+    sweep.add_argument("--type", help="of the entities (all)")
+    sweep.add_argument(
+        "--older-than", type=float, metavar="SECONDS", help="owed for at least so long (default: the setting)"
+    )
+    sweep.add_argument("--limit", type=int, metavar="N", help="most entities (as many as fit into a minute)")
+
+    _add(commands, "tend", "handle the gaps of a read model", _entity)
+
+    replay = _add(commands, "replay", "send the outputs of a stream's versions again", _entity)
+    replay.add_argument("first", type=int, metavar="FIRST", help="version")
+    replay.add_argument("last", type=int, metavar="LAST", help="version")
+
+    help = "begin fresh sequences for an entity that was restored from a backup"
+    _add(commands, "renumber", help, _entity, _yes)
+    _add(commands, "reset-token", "replace a session token that no replica will reach", _entity, _yes)
+
+
+def _about_the_application(commands: _Commands) -> None:
+    application = _add(commands, "application", "show the owner of the library's container", _yes)
+    application.add_argument("--forget", metavar="TYPE", help="forget an entity type that is gone for good")
+
+    retention = _add(commands, "retention", "change the retention", _yes)
+    retention.add_argument("new", type=_duration, metavar="DURATION", help="such as P20D, or seconds")
 
 
 def _selection(command: argparse.ArgumentParser) -> None:
@@ -86,70 +137,6 @@ def _rate(text: str) -> float:
     if not 0 < rate < float("inf"):
         raise argparse.ArgumentTypeError("it has to be above 0")
     return rate
-
-
-def _about_parked_messages(commands: _Commands) -> None:
-    requeue = commands.add_parser("requeue", help="send a parked message again; one that is too old is refused")
-    _parked_message(requeue)
-    requeue.add_argument(
-        "--to",
-        metavar="DESTINATION",
-        help="logical name of the queue (default: that of an output that was never published)",
-    )
-    requeue.add_argument(
-        "--as-new",
-        action="store_true",
-        help="under a new identity, if the present identity would be refused; shows the stored evidence",
-    )
-    _yes(requeue)
-
-    discard = commands.add_parser("discard", help="delete a parked message for good")
-    _parked_message(discard)
-    _yes(discard)
-
-
-def _about_entities(commands: _Commands) -> None:
-    inspect = commands.add_parser("inspect", help="show the stored documents of an entity")
-    _entity(inspect)
-    inspect.add_argument("--bodies", action="store_true", help="show its state as well")
-
-    commands.add_parser("books", help="show the books that have not ended, and the open numbers there")
-
-    sweep = commands.add_parser(
-        "sweep", help="publish outputs that have been owed for long, and tend read models with gaps"
-    )
-    sweep.add_argument("--type", help="of the entities (all)")
-    sweep.add_argument(
-        "--older-than", type=float, metavar="SECONDS", help="owed for at least so long (default: the setting)"
-    )
-    sweep.add_argument("--limit", type=int, metavar="N", help="most entities (as many as fit into a minute)")
-
-    _entity(commands.add_parser("tend", help="handle the gaps of a read model"))
-
-    replay = commands.add_parser("replay", help="send the outputs of a stream's versions again")
-    _entity(replay)
-    replay.add_argument("first", type=int, metavar="FIRST", help="version")
-    replay.add_argument("last", type=int, metavar="LAST", help="version")
-
-    renumber = commands.add_parser(
-        "renumber", help="begin fresh sequences for an entity that was restored from a backup"
-    )
-    _entity(renumber)
-    _yes(renumber)
-
-    reset = commands.add_parser("reset-token", help="replace a session token that no replica will reach")
-    _entity(reset)
-    _yes(reset)
-
-
-def _about_the_application(commands: _Commands) -> None:
-    application = commands.add_parser("application", help="show the owner of the library's container")
-    application.add_argument("--forget", metavar="TYPE", help="forget an entity type that is gone for good")
-    _yes(application)
-
-    retention = commands.add_parser("retention", help="change the retention")
-    retention.add_argument("new", type=_duration, metavar="DURATION", help="such as P20D, or seconds")
-    _yes(retention)
 
 
 def _duration(text: str) -> timedelta:

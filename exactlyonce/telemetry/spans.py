@@ -61,9 +61,9 @@ from exactlyonce.values.envelope import EntityRef, Envelope, key_of
 Named = Callable[[Any], str]
 
 
-def _one(name: str) -> Named:
-    """The same operation for every effect."""
-    return lambda _: name
+def _always(name: str, *effects: type[Effect[Any]]) -> dict[type[Effect[Any]], Named]:
+    """The same operation for every effect of these classes."""
+    return dict.fromkeys(effects, lambda _: name)
 
 
 def _by_number(text: str, several: str, of: Callable[[Any], Sized]) -> Named:
@@ -72,35 +72,24 @@ def _by_number(text: str, several: str, of: Callable[[Any], Sized]) -> Named:
 
 
 _DATABASE: Final[Mapping[type[Effect[Any]], Named]] = {
-    LoadEntity: _one("read_item"),
-    FindPages: _one("query_items"),
-    FindPagesAbove: _one("query_items"),
-    FindBlobs: _one("query_items"),
-    HasPages: _one("query_items"),
-    WritePage: _one("create_item"),
-    DeletePages: _by_number("delete_item", "execute_batch", lambda effect: effect.pages),
-    WriteBook: _one("upsert_item"),
-    NoteSearch: _one("replace_item"),
-    ReadBooks: _by_number("read_item", "query_items", lambda effect: effect.books),
+    **_always("read_item", LoadEntity, LoadParked),
+    **_always("query_items", FindPages, FindPagesAbove, FindBlobs, HasPages),
+    **_always("query_items", FindEntries, FindNumbered, FindOwing, HasCompanions),
+    **_always("create_item", WritePage, OpenRequest),
+    **_always("upsert_item", WriteBook, Park),
+    **_always("replace_item", NoteSearch, Unpark, KeepAnswers),
+    **_always("delete_item", CloseRequest),
+    **_always("execute_batch", SaveBatch),
     SaveEntity: lambda effect: "create_item" if effect.etag is None else "replace_item",
-    Stage: _by_number("create_item", "execute_batch", lambda effect: effect.documents),
+    ReadBooks: _by_number("read_item", "query_items", lambda effect: effect.books),
     LoadStaged: _by_number("read_item", "query_items", lambda effect: effect.transactions),
-    DeleteStaged: _by_number("delete_item", "execute_batch", lambda effect: effect.transactions),
-    Park: _one("upsert_item"),
-    LoadParked: _one("read_item"),
-    Unpark: _one("replace_item"),
-    OpenRequest: _one("create_item"),
     LoadRequests: _by_number("read_item", "query_items", lambda effect: effect.requests),
-    KeepAnswers: _one("replace_item"),
-    CloseRequest: _one("delete_item"),
-    DeleteRequests: _by_number("delete_item", "execute_batch", lambda effect: effect.requests),
-    SaveBatch: _one("execute_batch"),
     LoadCompanions: _by_number("read_item", "query_items", lambda effect: effect.ids),
-    FindEntries: _one("query_items"),
-    FindNumbered: _one("query_items"),
-    FindOwing: _one("query_items"),
-    HasCompanions: _one("query_items"),
+    Stage: _by_number("create_item", "execute_batch", lambda effect: effect.documents),
     ReplaceCompanions: _by_number("replace_item", "execute_batch", lambda effect: effect.companions),
+    DeletePages: _by_number("delete_item", "execute_batch", lambda effect: effect.pages),
+    DeleteStaged: _by_number("delete_item", "execute_batch", lambda effect: effect.transactions),
+    DeleteRequests: _by_number("delete_item", "execute_batch", lambda effect: effect.requests),
     DeleteCompanions: _by_number("delete_item", "execute_batch", lambda effect: effect.companions),
 }
 _OTHERS: Final[tuple[type[Effect[Any]], ...]] = (Publish, WriteOnce, DeleteBlobs)
@@ -136,13 +125,7 @@ _WATCH: Final = "exactlyonce.watch"
 
 @dataclass
 class DeliverySpan:
-    """The span of a delivery.
-
-    Attributes:
-        envelope: the message.
-        span: the delivery's span.
-        outcome: the delivery's outcome; None until then, and after a failure.
-    """
+    """The span of a delivery, and its outcome: None until then, and after a failure."""
 
     envelope: Envelope
     span: Span
@@ -151,12 +134,7 @@ class DeliverySpan:
 
 @dataclass(frozen=True)
 class Instruments:
-    """Instruments of telemetry.
-
-    Attributes:
-        tracer, metrics: for spans, and for numbers.
-        now: the time of day.
-    """
+    """Instruments of telemetry: for spans, and for numbers; and the time of day."""
 
     tracer: Tracer
     metrics: Metrics

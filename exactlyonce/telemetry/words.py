@@ -66,11 +66,7 @@ def _is_suspended(value: object) -> bool:
 
 
 def words_at(lines: tuple[Line, ...]) -> Words | None:
-    """The words about a step; None without a comment.
-
-    Args:
-        lines: the waiting line of each generator, from the outermost to the yielder of the effect.
-    """
+    """The words about a step, at the lines of `lines_of`; None without a comment."""
     *callers, own = (_comment(line) for line in lines)
     caller = next((words for words in reversed(callers) if words is not None), None)
     return own if own is None or caller is None else own.inside(caller)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from types import ModuleType, SimpleNamespace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import pytest
 
@@ -133,19 +133,31 @@ class InMemory(ExactlyOnce):
 
 
 @pytest.fixture
-def app() -> Iterator[InMemory]:
+def app(monkeypatch: pytest.MonkeyPatch) -> InMemory:
     """The application, at the top level of the module `app_of_a_test`."""
-    once = InMemory(OUTBOX, STREAM, READ_MODEL)
+    return placed(InMemory(OUTBOX, STREAM, READ_MODEL), monkeypatch)
+
+
+def placed(once: InMemory, monkeypatch: pytest.MonkeyPatch) -> InMemory:
+    """An application at the top level of the module `app_of_a_test`."""
     module = ModuleType("app_of_a_test")
     module.once = once  # type: ignore[attr-defined]
-    sys.modules[module.__name__] = module
-    yield once
-    del sys.modules[module.__name__]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    return once
 
 
-class Run:
-    """One run of a command: its exit code, and what it printed."""
+class Ran(NamedTuple):
+    """The exit code of a command, and what it printed."""
 
-    def __init__(self, capsys: pytest.CaptureFixture[str], *arguments: str) -> None:
-        self.code = main(["--app", "app_of_a_test", *arguments])
-        self.out, self.err = capsys.readouterr()
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Ran]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs an operators' command on the application of the test."""
+    return lambda *arguments: Ran(main(["--app", "app_of_a_test", *arguments]), *capsys.readouterr())

@@ -9,9 +9,9 @@ import pytest
 
 from exactlyonce import ConfigurationError
 from exactlyonce.local_settings import FILE, use_local_settings
-from tests.unit.operated import InMemory, Run, app
+from tests.unit.operated import InMemory, Run, app, run
 
-__all__ = ["app"]
+__all__ = ["app", "run"]
 
 
 def write(folder: Path, content: object) -> None:
@@ -52,19 +52,17 @@ def test_a_file_that_the_host_would_not_read_is_refused(content: str, sentence: 
 
 
 def test_operators_commands_do_not_mix_them_with_the_settings_of_another_account(
-    app: InMemory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    app: InMemory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COSMOS__accountEndpoint", "https://shop.example/")
     (tmp_path / FILE).write_text("{")
-    assert Run(capsys, "parked").code == 0
+    assert run("parked").code == 0
 
 
-def test_operators_commands_use_them(
-    app: InMemory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_operators_commands_use_them(app: InMemory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / FILE).write_text("{")
-    run = Run(capsys, "parked")
-    assert run.code == 2
-    assert run.err.startswith("ConfigurationError: local.settings.json cannot be read")
+    ran = run("parked")
+    assert ran.code == 2
+    assert ran.err.startswith("ConfigurationError: local.settings.json cannot be read")

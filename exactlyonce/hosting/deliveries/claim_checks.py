@@ -63,9 +63,8 @@ class ClaimChecks:
         replace the first data.
 
         Raises:
-            OutputTooLarge: the data is too large for a blob.
+            OutputTooLarge, TryAgainLater: the data is too large for a blob, or the blob may not have been written.
             MalformedMessage: even without data the message could not be read.
-            TryAgainLater: the blob may not have been written.
         """
         assert self.blobs is not None  # noqa: S101  # Callers check for a container.
         content = envelope.data.text.encode()

@@ -72,10 +72,7 @@ class PoisonSettler:
         """Decide about one message.
 
         Args:
-            entity: the type whose handlers take the message.
-            message: the message as the trigger delivers it.
-            queue: logical name of the message's queue.
-            adapter: the adapter of the queue's function.
+            entity, message, queue, adapter: as for `ExactlyOnce.settle`.
             who: the subject of the reason: the queue or batch that gave the message up.
             settlement: whether the message was settled before; None to go by the delivery.
 

@@ -35,16 +35,11 @@ class Receiver:
     """Processes deliveries.
 
     Attributes:
-        lanes: makes the attempts.
         maintenance: answers replay requests.
-        claims: fetches message data from blobs.
-        failures: remembers failed deliveries.
         poison: settles messages that a batch gives up on.
         begin: awaited before any account is asked.
         ready: awaited before the store is asked.
-        lifetimes: the application's present lifetimes of messages.
         now: the present, by the store's time.
-        show: reduces an exception to the part that may be logged.
     """
 
     lanes: Lanes

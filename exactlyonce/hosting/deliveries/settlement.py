@@ -130,12 +130,9 @@ class PoisonMessage:
     """A message that its queue or its batch gave up on.
 
     Attributes:
-        entity: the type whose handlers take the message.
         delivered: the envelope as delivered, with the data or the address of a blob.
         work: the message with its data, and the handler.
-        queue: logical name of the message's queue.
         settlement: whether the message was settled before.
-        reason: the reason for giving up.
         runs_out: whether the host drops the message after a few deliveries, acknowledged or not, as a poison queue does.
     """
 

@@ -256,14 +256,7 @@ class Failures:
     _seen: OrderedDict[tuple[str, str], _Failure] = field(default_factory=OrderedDict)
 
     def note(self, entity: str, message: str, error: ExactlyOnceError, delivery: int | None) -> None:
-        """Remember the failure of a delivery.
-
-        Args:
-            entity: name of the entity type.
-            message: key of the message.
-            error: the error of the delivery.
-            delivery: number of the delivery, from 1; None if the host did not say.
-        """
+        """Remember the failure of a delivery, with its number from 1; None if the host did not say."""
         counted = "" if delivery is None else f"delivery {delivery} "
         cause = Cause.ENVIRONMENT if isinstance(error, ENVIRONMENT) else Cause.OWN
         self._seen[entity, message] = _Failure(cause, f"{counted}failed with {described(error)}")
@@ -272,7 +265,6 @@ class Failures:
             self._seen.popitem(last=False)
 
     def cause(self, entity: str, message: str) -> Cause:
-        """The cause of a message's last failure."""
         seen = self._seen.get((entity, message))
         return Cause.UNKNOWN if seen is None else seen.cause
 

@@ -121,17 +121,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The identity of a request.
-
-    Attributes:
-        key: the caller's id for the request.
-        fingerprint: a hash of the request as sent, the same in every retry.
-        source: the caller.
-        time: the time of the request, the same in every retry; None for the present.
-
-    Raises:
-        ValueError: an attribute is impossible.
-    """
+    """The identity of a request, as for `ExactlyOnce.ask`. Raises `ValueError` if an attribute is impossible."""
 
     key: str
     fingerprint: str

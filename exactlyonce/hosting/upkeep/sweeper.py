@@ -71,11 +71,9 @@ class _Run:
     """The progress of a run.
 
     Attributes:
-        began: the time of the start.
         limit: most entities to sweep.
         waiting: the listed entities, by key: for Python the partition values 1 and True are equal.
         tried: keys of entities that were swept or failed.
-        swept: number of swept entities.
         failed: reasons by key, of failed entities and failed listings.
         open: books with transactions that were not all listed and swept.
         is_cut: whether there may be more entities to list.

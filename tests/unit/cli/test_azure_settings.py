@@ -10,9 +10,9 @@ import pytest
 
 from exactlyonce import ConfigurationError
 from exactlyonce.cli.commands import use_azure_settings
-from tests.unit.operated import InMemory, Run, app
+from tests.unit.operated import InMemory, Run, app, run
 
-__all__ = ["app"]
+__all__ = ["app", "run"]
 
 ID = "/subscriptions/s/resourceGroups/rg-shop/providers/Microsoft.Web/sites/func-shop"
 SETTINGS = {
@@ -101,7 +101,7 @@ def test_a_setting_of_the_library_that_is_a_reference_is_refused(azure: AzureCli
         use_azure_settings("func-shop", {})
 
 
-def test_what_the_azure_cli_says_last_is_shown(azure: AzureCli) -> None:
+def test_the_last_sentence_of_the_azure_cli_is_shown(azure: AzureCli) -> None:
     azure.refuses("ERROR: Please run 'az login' to setup account.")
     with pytest.raises(ConfigurationError, match=r"refused 'az resource list'\. It said: ERROR: Please run 'az login'"):
         use_azure_settings("func-shop", {})
@@ -114,13 +114,13 @@ def test_without_the_azure_cli_the_error_says_to_install_it(tmp_path: Path, monk
 
 
 def test_operators_commands_use_the_settings_of_the_app_that_they_name(
-    app: InMemory, azure: AzureCli, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    app: InMemory, azure: AzureCli, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
     for name in USED:
         monkeypatch.setenv(name, "")  # So that it is gone again after the test.
         monkeypatch.delenv(name)
-    assert Run(capsys, "--azure", "func-shop", "parked").code == 0
+    assert run("--azure", "func-shop", "parked").code == 0
     azure.has([], {})
-    refused = Run(capsys, "--azure", "func-shop", "parked")
+    refused = run("--azure", "func-shop", "parked")
     assert refused.code == 2
     assert "no function apps of the name 'func-shop'" in refused.err

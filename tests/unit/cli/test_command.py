@@ -27,13 +27,13 @@ def added(monkeypatch: pytest.MonkeyPatch, name: str, place: str) -> None:
     monkeypatch.setattr(command, "entry_points", lambda **_: (EntryPoint(name, place, command.GROUP),))
 
 
-def test_it_says_its_version(capsys: Printed) -> None:
+def test_the_command_says_its_version(capsys: Printed) -> None:
     assert command.main(["--version"]) == 0
     assert capsys.readouterr().out == f"exactlyonce {exactlyonce.__version__}\n"
 
 
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["-h"]])
-def test_it_lists_its_commands(arguments: list[str], capsys: Printed) -> None:
+def test_the_command_lists_its_commands(arguments: list[str], capsys: Printed) -> None:
     assert command.main(arguments) == 0
     lines = capsys.readouterr().out.splitlines()
     assert "  ops      operate an application: parked messages, entities, retention" in lines
@@ -82,7 +82,7 @@ def test_the_audit_needs_spark(monkeypatch: pytest.MonkeyPatch, capsys: Printed)
 
 
 @pytest.mark.parametrize("name", ["ops", "audit", "cleanup"])
-def test_its_own_commands_explain_themselves(name: str, capsys: Printed) -> None:
+def test_own_commands_explain_themselves(name: str, capsys: Printed) -> None:
     with pytest.raises(SystemExit) as ended:
         command.main([name, "--help"])
     assert ended.value.code == 0

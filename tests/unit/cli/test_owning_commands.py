@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from types import ModuleType
 
 import pytest
 
@@ -18,7 +15,9 @@ from exactlyonce.stores.port import MemoryApplicationStore
 from exactlyonce.testing.world import ManualClock
 from exactlyonce.values.lifetimes import Retention
 from tests.samples import accounts
-from tests.unit.operated import InMemory, Run
+from tests.unit.operated import InMemory, Run, placed, run
+
+__all__ = ["run"]
 
 DAY = timedelta(days=1)
 HOUR = timedelta(hours=1)
@@ -26,14 +25,8 @@ ORDERS = OwnedType("order", "orders", ("/tenant", "/id"))
 
 
 @pytest.fixture
-def app() -> Iterator[InMemory]:
-    """An application at the top level of the module `app_of_a_test`."""
-    once = InMemory(accounts())
-    module = ModuleType("app_of_a_test")
-    module.once = once  # type: ignore[attr-defined]
-    sys.modules[module.__name__] = module
-    yield once
-    del sys.modules[module.__name__]
+def app(monkeypatch: pytest.MonkeyPatch) -> InMemory:
+    return placed(InMemory(accounts()), monkeypatch)
 
 
 def started(app: InMemory, *more: OwnedType) -> None:
@@ -43,13 +36,13 @@ def started(app: InMemory, *more: OwnedType) -> None:
     asyncio.run(app.owns.ready())
 
 
-def test_the_application_is_shown(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
-    never = Run(capsys, "application")
+def test_the_application_is_shown(app: InMemory, run: Run) -> None:
+    never = run("application")
     assert (never.code, "never started" in never.out) == (1, True)
     started(app, ORDERS)
-    run = Run(capsys, "application")
-    assert run.code == 0
-    assert run.out.splitlines() == [
+    ran = run("application")
+    assert ran.code == 0
+    assert ran.out.splitlines() == [
         "application bank",
         "retention   30 days, 0:00:00",
         "",
@@ -60,39 +53,35 @@ def test_the_application_is_shown(app: InMemory, capsys: pytest.CaptureFixture[s
     ]
 
 
-def test_a_change_of_the_retention_explains_its_effects_and_has_to_be_confirmed(
-    app: InMemory, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert Run(capsys, "retention", "P20D").code == 1
+def test_a_change_of_the_retention_explains_its_effects_and_has_to_be_confirmed(app: InMemory, run: Run) -> None:
+    assert run("retention", "P20D").code == 1
     started(app)
-    asked = Run(capsys, "retention", "P20D")
+    asked = run("retention", "P20D")
     assert asked.code == 2
     assert "kept for    the old retention for 1 day, 0:00:00 more" in asked.out
-    assert Run(capsys, "retention", "P30D").out == "it is 30 days, 0:00:00 already\n"
-    assert Run(capsys, "retention", "P20D", "--yes").code == 0
-    assert "it was 30 days" in Run(capsys, "application").out
+    assert run("retention", "P30D").out == "it is 30 days, 0:00:00 already\n"
+    assert run("retention", "P20D", "--yes").code == 0
+    assert "it was 30 days" in run("application").out
 
-    under_way = Run(capsys, "retention", "P40D", "--yes")
+    under_way = run("retention", "P40D", "--yes")
     assert (under_way.code, "A change is under way" in under_way.out) == (1, True)
     app.clock.advance(DAY.total_seconds())
-    longer = Run(capsys, "retention", "P40D", "--yes")
+    longer = run("retention", "P40D", "--yes")
     assert (longer.code, "the new retention after 21 days" in longer.out) == (0, True)
 
 
-def test_a_retention_shorter_than_the_delivery_limit_is_refused(
-    app: InMemory, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_retention_shorter_than_the_delivery_limit_is_refused(app: InMemory, run: Run) -> None:
     started(app)
-    run = Run(capsys, "retention", "P15D", "--yes")
-    assert (run.code, "too short for a delivery limit" in run.err) == (2, True)
+    ran = run("retention", "P15D", "--yes")
+    assert (ran.code, "too short for a delivery limit" in ran.err) == (2, True)
     for none in ("a month", "P1M", "0"):
         with pytest.raises(SystemExit):
-            Run(capsys, "retention", none)
+            run("retention", none)
 
 
-def test_a_running_process_reads_a_change_within_an_hour(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_running_process_reads_a_change_within_an_hour(app: InMemory, run: Run) -> None:
     started(app)
-    Run(capsys, "retention", "P20D", "--yes")
+    run("retention", "P20D", "--yes")
     asyncio.run(app.owns.ready())
     assert app.owns.lifetimes().retention.current == 30 * DAY
     app.clock.advance(HOUR.total_seconds())
@@ -104,15 +93,15 @@ def test_a_running_process_reads_a_change_within_an_hour(app: InMemory, capsys: 
     )
 
 
-def test_a_type_that_is_gone_for_good_is_forgotten(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
-    assert Run(capsys, "application", "--forget", "order").code == 1
+def test_a_type_that_is_gone_for_good_is_forgotten(app: InMemory, run: Run) -> None:
+    assert run("application", "--forget", "order").code == 1
     started(app, ORDERS)
-    assert Run(capsys, "application", "--forget", "order").code == 2
-    assert Run(capsys, "application", "--forget", "order", "--yes").out == "forgotten\n"
-    assert "orders" not in Run(capsys, "application").out
-    unknown = Run(capsys, "application", "--forget", "order", "--yes")
+    assert run("application", "--forget", "order").code == 2
+    assert run("application", "--forget", "order", "--yes").out == "forgotten\n"
+    assert "orders" not in run("application").out
+    unknown = run("application", "--forget", "order", "--yes")
     assert (unknown.code, "there are: 'account'" in unknown.err) == (2, True)
-    own = Run(capsys, "application", "--forget", "account", "--yes")
+    own = run("application", "--forget", "account", "--yes")
     assert (own.code, "would add it again" in own.err) == (2, True)
 
 

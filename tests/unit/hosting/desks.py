@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -11,10 +12,7 @@ import azure.functions as func
 
 from exactlyonce import Entity, TryAgainLater
 from exactlyonce.attempt import Strategy
-from exactlyonce.drivers.lanes import Lanes
-from exactlyonce.drivers.retry import Backoff, Clock, Retrying, Runtime
-from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
-from exactlyonce.hosting.deliveries.receiver import Receiver
+from exactlyonce.drivers.retry import Clock, Runtime
 from exactlyonce.hosting.deliveries.triggers import Failures
 from exactlyonce.hosting.requests.asker import Answered, Asker, Keys, Request
 from exactlyonce.hosting.requests.door import Door
@@ -24,12 +22,20 @@ from exactlyonce.records.outbox import Output
 from exactlyonce.stores.memory.listing import MemoryListing
 from exactlyonce.stores.memory.partitions import Trouble
 from exactlyonce.testing.world import InstantClock, World
-from exactlyonce.values.lifetimes import Lifetimes
 from tests.answering import Add, Counter, added_queue, counters
-from tests.unit.hosting.settlers import maintenance, ready, settler
+from tests.unit.hosting.settlers import maintenance, ready, receiver, settler
 
 _LATER: Final = InstantClock()
 _LATER.advance(timedelta(days=1).total_seconds())
+
+
+def told(response: func.HttpResponse) -> tuple[int, str]:
+    """Status code and title of a problem."""
+    assert response.mimetype == "application/problem+json"
+    body = json.loads(response.get_body())
+    assert body["status"] == response.status_code
+    assert set(body) == {"type", "title", "status", "detail"}
+    return response.status_code, body["title"]
 
 
 async def not_ready() -> None:
@@ -61,10 +67,7 @@ class Desk(World):
     def restart(self) -> None:
         """Go on in a process that remembers nothing."""
         runs = self.runs = maintenance(self, self.tries)
-        self.lanes = Lanes(runs.driver, Retrying(Backoff(tries=self.tries), self.random), InstantClock())
-        self.receiver = Receiver(
-            self.lanes, runs, ClaimChecks(None), Failures(), settler(self), ready, ready, Lifetimes, self.clock.now
-        )
+        self.receiver = receiver(self, runs, Failures(), settler(self))
         self.asker = Asker(self.receiver, ready, self.clock.now)
         self.requests = Requests(self.receiver, runs)
 

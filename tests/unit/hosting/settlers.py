@@ -12,18 +12,20 @@ from azure.functions.queue import QueueMessage
 
 from exactlyonce import Destination, Entity, Envelope, TryAgainLater
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.retry import Backoff, Retrying, Runtime
+from exactlyonce.drivers.lanes import Lanes
+from exactlyonce.drivers.retry import Backoff, Clock, Retrying, Runtime
 from exactlyonce.effects.library import FoundParked, LoadParked
 from exactlyonce.effects.port import Awaited
 from exactlyonce.errors import HandlerFailed
 from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
 from exactlyonce.hosting.deliveries.maintenance import Maintenance
 from exactlyonce.hosting.deliveries.poison import PoisonSettler
+from exactlyonce.hosting.deliveries.receiver import Receiver
 from exactlyonce.hosting.deliveries.settlement import Returner, Settler
 from exactlyonce.hosting.deliveries.triggers import Failures
 from exactlyonce.records.library import ParkedMessage
 from exactlyonce.records.outbox import Output
-from exactlyonce.testing.world import ManualClock, World
+from exactlyonce.testing.world import InstantClock, ManualClock, World
 from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.lifetimes import Lifetimes
 from tests.samples import Deposited
@@ -67,6 +69,14 @@ def settler(
     return PoisonSettler(Settler(runs, failures or Failures(), returner, lifetimes, ready, world.clock.now), claims)
 
 
+def receiver(
+    world: World, runs: Maintenance, failures: Failures, poison: PoisonSettler, clock: Clock | None = None
+) -> Receiver:
+    """A receiver of this world, with lanes of its own."""
+    lanes, claims = Lanes(runs.driver, runs.retrying, clock or InstantClock()), ClaimChecks(None)
+    return Receiver(lanes, runs, claims, failures, poison, ready, ready, Lifetimes, world.clock.now)
+
+
 class Place(World):
     """A world whose queues take nothing while they are not open, and its settler.
 
@@ -75,13 +85,13 @@ class Place(World):
         started: whether they ever passed; before that, nobody knows the retention.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, **more: Any) -> None:
         self.open = True
         self.wrong: Exception | None = None
         self.started = True
         self.failures = Failures()
         queues = (Destination("receipts", (Deposited,)), Destination("screens", (Shown,)), Destination("accounts"))
-        super().__init__(queues, outcome=lambda _: (self.open, self.open))
+        super().__init__(queues, outcome=lambda _: (self.open, self.open), **more)
 
     @property
     def settler(self) -> PoisonSettler:
@@ -97,12 +107,19 @@ class Place(World):
         return Lifetimes()
 
     async def settle(
-        self, kind: Entity[Any], message: Envelope | bytes, queue: str = "accounts", times: int = 1, **more: Any
+        self,
+        kind: Entity[Any],
+        message: Envelope | bytes,
+        queue: str = "accounts",
+        times: int = 1,
+        *,
+        by: PoisonSettler | None = None,
+        **more: Any,
     ) -> str:
         """Settle the poison copy of a message, which comes for the `times`-th time."""
         body = message if isinstance(message, bytes) else message.to_json().text.encode()
         given_up = QueueMessage(id="q-1", body=body, dequeue_count=times)  # type: ignore[no-untyped-call]
-        return await self.settler.settle(kind, given_up, queue, **more)
+        return await (by or self.settler).settle(kind, given_up, queue, **more)
 
     def saw_fail(self, kind: Entity[Any], *messages: str) -> None:
         """Note failures of messages for their own sake."""

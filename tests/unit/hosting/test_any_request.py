@@ -96,7 +96,7 @@ HEADERS = st.fixed_dictionaries(
         ),
         "Content-Encoding": mostly(st.sampled_from(["", "Identity , identity"]), st.just("br, gzip") | ODD),
         "x-ms-client-principal-id": st.just("") | ODD,
-    },
+    }
 )
 METHODS = mostly(
     st.sampled_from(["POST", "POST", "PUT", "patch", "DELETE"]),

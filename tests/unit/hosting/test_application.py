@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from functools import partial
 from typing import Any
@@ -26,6 +27,7 @@ from exactlyonce import (
     VersionStream,
     message,
 )
+from exactlyonce.attempt import Strategy
 from exactlyonce.errors import InvalidMessage, MalformedMessage, OutputTooLarge, UnknownDestination
 from exactlyonce.hosting import ExactlyOnce, Needs, ServiceBusConnection, Settings, StorageConnection
 from exactlyonce.values.frozen_json import Json
@@ -70,33 +72,91 @@ def application(
     return ExactlyOnce(entities, destinations=destinations, settings=given, storage=storage, service_bus=bus)
 
 
-def test_two_entities_of_one_name_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match="Two entities have the name 'account'"):
-        application(accounts(), accounts())
+RECEIPTS = Destination("receipts")
 
 
-def test_two_destinations_of_one_name_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match="Two destinations have the name 'a'"):
-        application(destinations=(Destination("a"), Destination("a")))
+def acknowledging() -> Entity[Account]:
+    """An account whose handler names a destination of its module."""
+    kind = accounts()
+
+    @kind.handles(Receipt, key=lambda given: given.account)
+    def acknowledge(state: Account, given: Receipt, context: Context) -> Account:
+        context.send(RECEIPTS, given)
+        return state
+
+    return kind
 
 
-def test_two_models_that_travel_under_one_name_are_refused() -> None:
+def impostors() -> Entity[Account]:
+    """An entity with a message type that travels under the name of another type."""
+
     @message("account.withdraw", formerly=("account.deposit",))
     class Impostor(BaseModel):
         pass
 
-    class Nothing(BaseModel):
-        pass
-
-    other = Entity("other", state=Nothing, container="others", strategy=Outbox())
+    other = Entity("other", state=Account, container="others", strategy=Outbox())
     other.handles(Impostor, key=lambda _: "o")(lambda state, given, context: state)
-    with pytest.raises(ConfigurationError, match=r"both travel as 'account\.deposit'"):
-        application(accounts(), other)
+    return other
 
 
-def test_a_mapping_for_a_destination_that_nobody_declared_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="'bord', which is no destination"):
-        application(destinations=(Destination("board"),), mapping={"bord": "queue"})
+def boards(strategy: Strategy) -> Entity[Account]:
+    return Entity("board", state=Account, container="boards", strategy=strategy)
+
+
+REBUILD = Rebuild(of=accounts(VersionStream()), through="deposits")
+CONTRADICTIONS: dict[str, tuple[Callable[[], object], str]] = {
+    "two entities have one name": (lambda: application(accounts(), accounts()), "Two entities have the name"),
+    "two destinations have one name": (
+        lambda: application(destinations=(Destination("a"), Destination("a"))),
+        "Two destinations have the name 'a'",
+    ),
+    "a destination and a service have one name": (
+        lambda: application(orders(), destinations=(Destination("payments"), PAYMENTS)),
+        "Two destinations have the name 'payments'",
+    ),
+    "two models travel under one name": (
+        lambda: application(accounts(), impostors()),
+        r"both travel as 'account\.deposit'",
+    ),
+    "a queue is mapped to no destination": (
+        lambda: application(destinations=(Destination("board"),), mapping={"bord": "queue"}),
+        "'bord', which is no destination",
+    ),
+    "a container for blobs is in no known account": (
+        lambda: application(accounts(), blobs="blobs", storage=StorageConnection("https://a.queue.core.windows.net")),
+        "set AzureWebJobsStorage__blobServiceUri",
+    ),
+    "a read model rebuilds through no destination": (
+        lambda: application(accounts(Resequencer(on_gap=REBUILD)), destinations=(Destination("board"),)),
+        "names 'deposits', which is no destination",
+    ),
+    "a handler names a destination of another application": (
+        lambda: application(acknowledging(), destinations=(Destination("mail"),)),
+        r"handler acknowledge of entity 'account' names destination 'receipts', .*: mail",
+    ),
+    "a handler names a destination, and there is none": (lambda: application(acknowledging()), "declared are: none"),
+    "a partition key has no place for companions": (
+        lambda: application(boards(Resequencer())),
+        r"entity 'board' has the partition key path '/id', so every document",
+    ),
+    "queues of storage have no connection": (lambda: application(accounts(), storage=None), "give storage="),
+    "queues of Service Bus have no connection": (
+        lambda: application(accounts(), storage=None, transport="servicebus"),
+        "give service_bus=",
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "says"), CONTRADICTIONS.values(), ids=CONTRADICTIONS)
+def test_a_contradiction_is_refused_before_the_first_message(make: Callable[[], object], says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        make()
+
+
+def test_declarations_that_fit_are_taken() -> None:
+    kind = acknowledging()
+    assert application(kind, destinations=(RECEIPTS,)).entities == (kind,)
+    assert application(boards(Outbox())).entities
 
 
 async def test_sending_to_a_destination_that_nobody_declared_is_refused() -> None:
@@ -114,8 +174,6 @@ async def test_sending_more_than_a_queue_takes_is_refused() -> None:
 
 
 async def test_calls_wait_in_queues_of_their_own() -> None:
-    with pytest.raises(ConfigurationError, match="Two destinations have the name 'payments'"):
-        application(orders(), destinations=(Destination("payments"), PAYMENTS))
     once = application(orders(), destinations=(ORDERS, PAYMENTS), mapping={"payments": "calls"})
     assert once._parts.resources.addresses["payments"].name == "calls"
     for take in (once.call, once.settle_call):
@@ -124,11 +182,6 @@ async def test_calls_wait_in_queues_of_their_own() -> None:
     assert once._parts.caller.publisher._new_mark is not None
     assert once._parts.caller.publisher._accepted is None
     await once.close()
-
-
-def test_a_container_for_blobs_whose_account_is_not_known_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="set AzureWebJobsStorage__blobServiceUri"):
-        application(accounts(), blobs="blobs", storage=StorageConnection("https://a.queue.core.windows.net"))
 
 
 async def test_with_a_container_handlers_have_addresses_for_blobs() -> None:
@@ -157,32 +210,6 @@ def test_a_destination_that_cannot_be_a_queue_name_is_refused(name: str) -> None
         application(destinations=(Destination(name),))
 
 
-def test_a_read_model_that_rebuilds_through_an_unknown_destination_is_refused() -> None:
-    rebuild = Rebuild(of=accounts(VersionStream()), through="deposits")
-    with pytest.raises(ConfigurationError, match="names 'deposits', which is no destination"):
-        application(accounts(Resequencer(on_gap=rebuild)), destinations=(Destination("board"),))
-
-
-RECEIPTS = Destination("receipts")
-
-
-def test_a_handler_that_names_a_destination_which_there_is_not_is_refused() -> None:
-    kind = accounts()
-
-    @kind.handles(Receipt, key=lambda given: given.account)
-    def acknowledge(state: Account, given: Receipt, context: Context) -> Account:
-        context.send(RECEIPTS, given)
-        return state
-
-    with pytest.raises(
-        ConfigurationError, match=r"handler acknowledge of entity 'account' names destination 'receipts', .*: mail"
-    ):
-        application(kind, destinations=(Destination("mail"),))
-    with pytest.raises(ConfigurationError, match="declared are: none"):
-        application(kind)
-    assert application(kind, destinations=(RECEIPTS,)).entities == (kind,)
-
-
 def test_a_handler_without_code_of_its_own_is_not_looked_into() -> None:
     kind = accounts()
 
@@ -194,18 +221,24 @@ def test_a_handler_without_code_of_its_own_is_not_looked_into() -> None:
     assert application(kind).entities == (kind,)
 
 
-async def test_an_entity_the_application_was_not_made_with_is_refused() -> None:
-    once = application(accounts())
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda once: once.process(func.QueueMessage(id="1", body=b"{}"), accounts()),
+        lambda once: once.process_batch([], accounts(), queue="accounts"),
+        lambda once: once.settle(func.QueueMessage(id="1", body=b"{}"), accounts(), queue="accounts"),
+        lambda once: once.sweep(accounts()),
+    ],
+    ids=["process", "process_batch", "settle", "sweep"],
+)
+async def test_an_entity_the_application_was_not_made_with_is_refused(use: Callable[[ExactlyOnce], Any]) -> None:
     with pytest.raises(ConfigurationError, match="not among the entities"):
-        await once.process(func.QueueMessage(id="1", body=b"{}"), accounts())
-    with pytest.raises(ConfigurationError, match="not among the entities"):
-        await once.process_batch([], accounts(), queue="accounts")
-    with pytest.raises(ConfigurationError, match="not among the entities"):
-        await once.settle(func.QueueMessage(id="1", body=b"{}"), accounts(), queue="accounts")
-    with pytest.raises(ConfigurationError, match="not among the entities"):
-        await once.sweep(accounts())
+        await use(application(accounts()))
+
+
+async def test_a_sweep_of_no_entity_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="it is 0"):
-        await once.sweep(limit=0)
+        await application(accounts()).sweep(limit=0)
 
 
 async def test_the_reason_of_a_failed_delivery_is_remembered_for_settling() -> None:
@@ -233,12 +266,6 @@ async def test_the_reason_is_remembered_for_each_message_of_a_service_bus_batch(
     await once.close()
 
 
-@pytest.mark.parametrize(("transport", "lacking"), [("servicebus", "service_bus="), ("storage", "storage=")])
-def test_a_transport_without_its_connection_is_refused(transport: str, lacking: str) -> None:
-    with pytest.raises(ConfigurationError, match=f"give {lacking}"):
-        application(accounts(), storage=None, transport=transport)
-
-
 async def test_a_message_may_be_as_long_as_its_transport_takes() -> None:
     destinations = (Destination("board"),)
     limits = []
@@ -261,32 +288,17 @@ def test_a_second_event_loop_is_refused_with_what_to_do() -> None:
         asyncio.run(read())
 
 
-async def test_the_delivery_timeout_bounds_maintenance_sweeping_and_settling(
+async def test_all_drivers_share_timeout_and_books_and_only_a_replay_sends_accepted_outputs_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("EXACTLYONCE__deliveryTimeout", "7")
     once = application(accounts())
     parts = once._parts
-    runners = parts.maintenance, parts.sweeper.maintenance, parts.poison.settler.maintenance
-    assert {runner.retrying.backoff.seconds for runner in runners} == {parts.retrying.backoff.seconds} == {7}
-    await once.close()
-
-
-async def test_only_a_replay_sends_outputs_again_that_were_accepted() -> None:
-    once = application(accounts())
-    parts = once._parts
     runners = parts.sweeper.maintenance, parts.poison.settler.maintenance, parts.maintenance
+    assert {runner.retrying.backoff.seconds for runner in runners} == {parts.retrying.backoff.seconds} == {7}
     drivers = parts.driver, *(runner.driver for runner in runners)
     assert [driver._publisher._accepted is not None for driver in drivers] == [True, True, True, False]
-    await once.close()
-
-
-async def test_all_drivers_of_a_process_share_its_books() -> None:
-    once = application(accounts())
-    parts = once._parts
-    runners = parts.sweeper.maintenance, parts.poison.settler.maintenance, parts.maintenance
-    assert all(runner.driver.books is parts.books for runner in runners)
-    assert parts.driver.books is parts.books
+    assert all(driver.books is parts.books for driver in drivers)
     await once.close()
 
 
@@ -304,9 +316,7 @@ async def test_a_process_that_answers_requests_proves_sooner_what_it_sent_unless
         await once.close()
 
 
-async def test_what_works_on_entities_knows_the_lifetimes_and_the_types_of_the_application(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_maintenance_has_the_lifetimes_and_the_types_of_the_application(monkeypatch: pytest.MonkeyPatch) -> None:
     kind = accounts()
     once = application(kind)
     lifetimes = Lifetimes(Retention(timedelta(days=40)), expiry="store")
@@ -331,9 +341,7 @@ async def test_an_entity_that_could_not_be_read_is_not_taken_for_absent(monkeypa
     await once.close()
 
 
-async def test_accounts_are_verified_before_processing_and_before_settling(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_accounts_are_verified_before_processing_and_before_settling(monkeypatch: pytest.MonkeyPatch) -> None:
     once = application(accounts())
 
     async def ready() -> None:
@@ -368,7 +376,7 @@ async def test_clients_are_closed_after_the_lanes_have_finished(monkeypatch: pyt
     assert done == ["finished", "ended", "closed"]
 
 
-def test_its_needs_are_what_it_declares_by_the_names_that_settings_give() -> None:
+def test_the_needs_of_an_application_are_its_declarations_by_the_names_in_settings() -> None:
     once = application(
         accounts(),
         destinations=(Destination("mail"), Destination("audit"), PAYMENTS),
@@ -377,9 +385,3 @@ def test_its_needs_are_what_it_declares_by_the_names_that_settings_give() -> Non
     )
     kind, queues = accounts(), ("mail", "other", "payments")
     assert once.needs == Needs("shop", {kind.container: kind.paths}, "exactlyonce", queues, "blobs")
-
-
-def test_a_partition_key_without_place_for_companions_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match=r"entity 'board' has the partition key path '/id', so every document"):
-        application(Entity("board", state=Account, container="boards", strategy=Resequencer()))
-    assert application(Entity("board", state=Account, container="boards", strategy=Outbox())).entities

@@ -17,24 +17,19 @@ from azure.functions.queue import QueueMessage
 from pydantic import TypeAdapter
 
 from exactlyonce import Envelope, ExactlyOnceError, StoredDataError
-from exactlyonce.drivers.lanes import Lanes
 from exactlyonce.errors import MalformedMessage, NewerSchema
-from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
 from exactlyonce.hosting.deliveries.poison import UNREADABLE
-from exactlyonce.hosting.deliveries.receiver import Receiver
 from exactlyonce.hosting.deliveries.triggers import envelope_of
 from exactlyonce.stores.memory.listing import MemoryListing
 from exactlyonce.stores.port import entity_named
-from exactlyonce.testing.world import InstantClock
 from exactlyonce.values.envelope import key_of
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.lifetimes import Lifetimes
 from tests.answering import Add
 from tests.malformed import SECRET, damaged, malformed
 from tests.samples import accounts, deposit
 from tests.unit.hosting.desks import Desk
 from tests.unit.hosting.settlers import Place as Settling
-from tests.unit.hosting.settlers import maintenance, parked, ready
+from tests.unit.hosting.settlers import maintenance, parked, receiver
 from tests.unit.records.test_damaged_records import DOCUMENTS
 
 COUNT = int(os.environ.get("EXACTLYONCE_BAD_INPUTS", "400"))
@@ -60,12 +55,8 @@ class Bank(Settling):
 
     def __init__(self) -> None:
         super().__init__()
-        runs = maintenance(self)
-        lanes = Lanes(runs.driver, runs.retrying, InstantClock())
         self.entity = accounts()
-        self.receiver = Receiver(
-            lanes, runs, ClaimChecks(None), self.failures, self.settler, ready, ready, Lifetimes, self.clock.now
-        )
+        self.receiver = receiver(self, maintenance(self), self.failures, self.settler)
 
     async def kept(self) -> dict[str, Json]:
         """The data of all parked messages, by their keys."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable
 from datetime import datetime
 
 import pytest
@@ -11,10 +11,9 @@ import pytest
 from exactlyonce import ConfigurationError, TryAgainLater
 from exactlyonce.errors import DamagedDocument
 from exactlyonce.hosting.upkeep import operator as bulk
-from exactlyonce.hosting.upkeep.operator import Group, Outcome, Selection, grouped, on_each
+from exactlyonce.hosting.upkeep.operator import Action, Group, Operator, Outcome, Selection, grouped, on_each
 from exactlyonce.stores.port import ListedMessage
 from exactlyonce.testing.world import InstantClock
-from tests.samples import deposit
 from tests.unit.operated import PLACE, InMemory, app
 
 __all__ = ["app"]
@@ -33,6 +32,10 @@ SENT = Outcome(done=True, text="sent")
 
 async def sending(_: ListedMessage) -> Outcome:
     return SENT
+
+
+async def away(_: ListedMessage) -> Outcome:
+    raise TryAgainLater("The store did not answer.")
 
 
 @pytest.mark.parametrize(
@@ -117,11 +120,7 @@ async def test_a_message_that_fails_does_not_stop_the_others_and_says_why() -> N
 
 async def test_no_other_message_is_begun_when_nothing_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bulk, "AT_ONCE", 1)
-
-    async def action(_: ListedMessage) -> Outcome:
-        raise TryAgainLater("The store did not answer.")
-
-    results = await on_each(messages(bulk.MOST_UNANSWERED + 5), action, InstantClock(), 1e6)
+    results = await on_each(messages(bulk.MOST_UNANSWERED + 5), away, InstantClock(), 1e6)
     assert (results.left, results.counts, results.complete) == (5, {"TryAgainLater": bulk.MOST_UNANSWERED}, False)
 
 
@@ -129,41 +128,19 @@ async def test_an_answer_in_between_starts_the_count_anew(monkeypatch: pytest.Mo
     monkeypatch.setattr(bulk, "AT_ONCE", 1)
 
     async def action(message: ListedMessage) -> Outcome:
-        if message.message != "web/m-15":
-            raise TryAgainLater("The store did not answer.")
-        return SENT
+        return SENT if message.message == "web/m-15" else await away(message)
 
     results = await on_each(messages(30), action, InstantClock(), 1e6)
     assert (results.left, results.counts) == (0, {"TryAgainLater": 29, "sent": 1})
 
 
-async def selected(app: InMemory, *conditions: str | None) -> Sequence[ListedMessage]:
-    return await bulk.selected(await app.operator(), Selection(*conditions))
-
-
-async def test_selected_messages_are_requeued_and_others_stay(app: InMemory) -> None:
-    for number in range(3):
-        app.park(deposit(f"m-{number}"))
-    app.park(deposit("m-9"), "OutputTooLarge")
-    operator = await app.operator()
-    found = await selected(app, "ValueError")
-    results = await on_each(found, bulk.requeuing(operator, "receipts"), InstantClock(), 1e6)
-    assert results.counts == {"sent": 3}
-    assert [item.message for item in await selected(app)] == ["web/m-9"]
-    assert len(app.world.published) == 3
-
-
-async def test_a_message_that_somebody_else_has_sent_meanwhile_is_done(app: InMemory) -> None:
+@pytest.mark.parametrize("action", [lambda operator: bulk.requeuing(operator, "receipts"), bulk.discarding])
+async def test_a_message_that_another_operator_has_settled_meanwhile_is_done(
+    app: InMemory, action: Callable[[Operator], Action]
+) -> None:
     gone = [ListedMessage(PLACE, "web/m-gone", "", "")]
-    results = await on_each(gone, bulk.requeuing(await app.operator(), "receipts"), InstantClock(), 1e6)
+    results = await on_each(gone, action(await app.operator()), InstantClock(), 1e6)
     assert (results.counts, results.complete) == ({"not parked": 1}, True)
-
-
-async def test_of_the_selected_messages_a_limit_takes_the_oldest(app: InMemory) -> None:
-    for number in range(3):
-        app.park(deposit(f"m-{number}"))
-    found = await bulk.selected(await app.operator(), Selection(), limit=2)
-    assert [item.message for item in found] == ["web/m-0", "web/m-1"]
 
 
 async def test_an_unknown_destination_is_refused_before_anything_is_sent(app: InMemory) -> None:
@@ -171,31 +148,10 @@ async def test_an_unknown_destination_is_refused_before_anything_is_sent(app: In
         bulk.requeuing(await app.operator(), "nowhere")
 
 
-async def test_messages_without_a_destination_are_reported_and_stay(app: InMemory) -> None:
-    app.park(deposit("m-1"))
-    app.park(deposit("m-2"), destination="receipts")
-    results = await on_each(await selected(app), bulk.requeuing(await app.operator(), None), InstantClock(), 1e6)
-    assert results.counts == {"sent": 1, "ConfigurationError": 1}
-    assert "Name its destination" in results.not_done[0][1]
-
-
-async def test_selected_messages_are_discarded(app: InMemory) -> None:
-    app.park(deposit("m-1"))
-    found = [*await selected(app), ListedMessage(PLACE, "web/m-gone", "", "")]
-    results = await on_each(found, bulk.discarding(await app.operator()), InstantClock(), 1e6)
-    assert results.counts == {"discarded": 1, "not parked": 1}
-    assert results.complete
-    assert await selected(app) == []
-
-
-def test_a_message_whose_entity_cannot_be_read_hides_no_other() -> None:
+async def test_a_message_whose_entity_cannot_be_read_hides_no_other_and_is_left() -> None:
     damaged = ListedMessage("{", "web/m-9", "DamagedDocument", "2026-01-09T00:00:00Z")
     assert [item.type for item in grouped([damaged, listed(1)])] == ["account", bulk.UNREADABLE]
     assert not Selection(type="account").has(damaged)
-
-
-async def test_a_message_whose_entity_cannot_be_read_is_left_and_told() -> None:
-    damaged = ListedMessage("{", "web/m-9", "DamagedDocument", "2026-01-09T00:00:00Z")
     results = await on_each([damaged, listed(1)], sending, InstantClock())
     assert results.counts == {"sent": 1, f"the entity {bulk.UNREADABLE}": 1}
     assert [item for item, _ in results.not_done] == [damaged]

@@ -166,26 +166,24 @@ def test_a_message_with_data_and_dataref_needs_no_blob() -> None:
     assert claims.claims(LETTER.by_reference(f"{BASE}/a"))
 
 
-class TestGivenUp:
-    """A message that a queue gave up on, whose data is a blob."""
+@pytest.mark.parametrize("strategy", [Outbox(), Colocated(), VersionStream()])
+async def test_a_message_is_parked_with_its_reference(strategy: Strategy) -> None:
+    place, world = Place(), World((RECEIPTS, Destination("accounts")))
+    kind, poison = accounts(strategy), dated(breaking("m-1"))
+    left = await place.claims.left(poison)
+    assert await settled(place, world, kind, left) == "parked"
+    found = parked(world, kind.ref("a"), "web/m-1")
+    assert found is not None
+    assert found.envelope == left.to_json()
+    assert await place.claims.redeemed(Envelope.read(found.envelope.text)) == poison
 
-    @pytest.mark.parametrize("strategy", [Outbox(), Colocated(), VersionStream()])
-    async def test_a_message_is_parked_with_its_reference(self, strategy: Strategy) -> None:
-        place, world = Place(), World((RECEIPTS, Destination("accounts")))
-        kind, poison = accounts(strategy), dated(breaking("m-1"))
-        left = await place.claims.left(poison)
-        assert await settled(place, world, kind, left) == "parked"
-        found = parked(world, kind.ref("a"), "web/m-1")
-        assert found is not None
-        assert found.envelope == left.to_json()
-        assert await place.claims.redeemed(Envelope.read(found.envelope.text)) == poison
 
-    @pytest.mark.parametrize("strategy", [Outbox(), VersionStream()])
-    async def test_a_processed_message_is_finished(self, strategy: Strategy) -> None:
-        place, world = Place(), World((RECEIPTS, Destination("accounts")))
-        kind = accounts(strategy)
-        await world.process().deliver(kind, deposit("m-1"))
-        assert await settled(place, world, kind, await place.claims.left(deposit("m-1"))) == "processed"
+@pytest.mark.parametrize("strategy", [Outbox(), VersionStream()])
+async def test_a_processed_message_is_finished(strategy: Strategy) -> None:
+    place, world = Place(), World((RECEIPTS, Destination("accounts")))
+    kind = accounts(strategy)
+    await world.process().deliver(kind, deposit("m-1"))
+    assert await settled(place, world, kind, await place.claims.left(deposit("m-1"))) == "processed"
 
 
 async def settled(place: Place, world: World, kind: Entity[Any], message: Envelope) -> str:

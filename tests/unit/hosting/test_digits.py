@@ -101,7 +101,7 @@ def test_an_amount_that_is_a_number_keeps_its_digits_at_every_door(door: str, wa
     "bad", ["1e400", "NaN", '1,"amount":2', "9" * 5_000, "[" * 500, '"\\ud800"', "0." + "1" * 1_000]
 )
 @pytest.mark.parametrize("door", DOORS)
-def test_what_not_every_parser_reads_alike_is_refused_at_every_door(door: str, bad: str) -> None:
+def test_json_that_parsers_read_differently_is_refused_at_every_door(door: str, bad: str) -> None:
     with pytest.raises(MalformedMessage) as caught:
         DOORS[door](f'{{"amount":{bad}}}')
     assert len(str(caught.value)) < 500

@@ -17,10 +17,10 @@ from exactlyonce.records.sequences import Place, Sequence
 from exactlyonce.values.envelope import EntityRef, key_of
 from exactlyonce.values.lifetimes import Retention
 from tests.samples import deposit
-from tests.unit.operated import OLD, OUTBOX, PLACE, SECRET, InMemory, Run, app
+from tests.unit.operated import OLD, OUTBOX, PLACE, SECRET, InMemory, Run, app, run
 from tests.unit.script import AT
 
-__all__ = ["app"]
+__all__ = ["app", "run"]
 
 ACCOUNT = OUTBOX.ref("a")
 KEY = "shop%2Fc1/c1-2"
@@ -39,15 +39,15 @@ def ledger(app: InMemory, ref: EntityRef = ACCOUNT) -> Ledger:
     return found
 
 
-def test_parked_messages_are_listed_with_their_places(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
+def test_parked_messages_are_listed_with_their_places(app: InMemory, run: Run) -> None:
     app.park(numbered(2))
-    assert Run(capsys, "parked").out.splitlines()[1].split("  ")[2:4] == [KEY, "c1/2"]
+    assert run("parked").out.splitlines()[1].split("  ")[2:4] == [KEY, "c1/2"]
 
 
-def test_before_a_message_is_discarded_its_place_is_shown(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
+def test_before_a_message_is_discarded_its_place_is_shown(app: InMemory, run: Run) -> None:
     app.park(numbered(2))
-    run = Run(capsys, "discard", PLACE, KEY)
-    assert (run.code, run.out.splitlines()[:3]) == (
+    ran = run("discard", PLACE, KEY)
+    assert (ran.code, ran.out.splitlines()[:3]) == (
         2,
         [
             f"message  {KEY}",
@@ -55,8 +55,8 @@ def test_before_a_message_is_discarded_its_place_is_shown(app: InMemory, capsys:
             "place    number 2 in channel c1, to account/a",
         ],
     )
-    assert "waits for a number that it lacks" in run.out
-    assert KEY in Run(capsys, "parked").out
+    assert "waits for a number that it lacks" in ran.out
+    assert KEY in run("parked").out
 
 
 def left(app: InMemory, message: str, place: str = PLACE) -> Any:
@@ -65,24 +65,22 @@ def left(app: InMemory, message: str, place: str = PLACE) -> Any:
     return None if version is None or version.document is None else version.document.value
 
 
-def test_a_discarded_message_leaves_a_note_without_its_body(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_discarded_message_leaves_a_note_without_its_body(app: InMemory, run: Run) -> None:
     app.park(deposit("m-1", note=SECRET))
-    assert Run(capsys, "discard", PLACE, "web/m-1", "--yes").out == "discarded\n"
-    again = Run(capsys, "discard", PLACE, "web/m-1", "--yes")
+    assert run("discard", PLACE, "web/m-1", "--yes") == (0, "discarded\n", "")
+    again = run("discard", PLACE, "web/m-1", "--yes")
     assert (again.code, "no such parked message" in again.out) == (1, True)
     assert not app.world.store.entities
     assert left(app, "web/m-1") == {"entity": PLACE, "message": "web/m-1", "kind": "unparked", "schema": 1}
     app.park(deposit("m-1"))
-    assert "web/m-1" in Run(capsys, "parked").out, "it may come back"
+    assert "web/m-1" in run("parked").out, "it may come back"
 
 
 @pytest.mark.parametrize("as_new", [False, True])
-def test_a_message_that_was_sent_again_leaves_a_note_of_its_identity(
-    app: InMemory, capsys: pytest.CaptureFixture[str], as_new: bool
-) -> None:
+def test_a_message_that_was_sent_again_leaves_a_note_of_its_identity(app: InMemory, run: Run, as_new: bool) -> None:
     app.park(replace(deposit("m-1"), time=AT - 2 * OLD if as_new else AT))
     again = ("--as-new", "--yes") if as_new else ()
-    assert Run(capsys, "requeue", PLACE, "web/m-1", "--to", "receipts", *again).code == 0
+    assert run("requeue", PLACE, "web/m-1", "--to", "receipts", *again).code == 0
     (output,) = app.world.published
     sent = key_of(Envelope.read(output.envelope.text))
     assert left(app, "web/m-1")["sent"] == sent
@@ -95,24 +93,22 @@ def test_a_note_stays_as_long_as_a_mark_that_names_the_message_is_judged() -> No
     assert noted_for(Retention(short, long, AT)) == noted_for(Retention(long, short, AT)) == 92 * 86_400
 
 
-def test_renumbering_has_to_be_confirmed_and_shows_what_is_forgotten(
-    app: InMemory, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_renumbering_has_to_be_confirmed_and_shows_what_is_forgotten(app: InMemory, run: Run) -> None:
     app.deliver(OUTBOX, deposit("m-1"))
     loaded = app.world.store.perform(LoadEntity(ACCOUNT))
     sequence = Sequence("receipts", "reader/r-1", "c7", 4)
     changed = with_ledger(loaded.document, replace(ledger(app), sequences=(sequence,)))  # type: ignore[union-attr, arg-type]
     app.world.store.perform(SaveEntity(ACCOUNT, changed, loaded.etag))  # type: ignore[union-attr]
-    shown = Run(capsys, "renumber", "account", "a")
+    shown = run("renumber", "account", "a")
     assert (shown.code, shown.out.splitlines()[1].split()) == (2, ["receipts", "reader/r-1", "c7", "4"])
     assert "no order holds" in shown.out
     assert ledger(app).sequences == (sequence,)
-    done = Run(capsys, "renumber", "account", "a", "--yes")
+    done = run("renumber", "account", "a", "--yes")
     assert (done.code, done.out.splitlines()[-1]) == (0, "1 sequences forgotten")
     assert ledger(app).sequences == ()
-    assert Run(capsys, "renumber", "account", "a", "--yes").out == "0 sequences forgotten\n"
+    assert run("renumber", "account", "a", "--yes").out == "0 sequences forgotten\n"
 
 
-def test_an_absent_entity_has_nothing_to_renumber(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
-    assert Run(capsys, "renumber", "account", "nobody").code == 2
-    assert Run(capsys, "renumber", "account", "nobody", "--yes").out == "0 sequences forgotten\n"
+def test_an_absent_entity_has_nothing_to_renumber(app: InMemory, run: Run) -> None:
+    assert run("renumber", "account", "nobody").code == 2
+    assert run("renumber", "account", "nobody", "--yes").out == "0 sequences forgotten\n"

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from exactlyonce.hosting.requests.asker import fingerprint
@@ -43,19 +43,11 @@ def test_blanks_escapes_and_the_order_of_properties_do_not_count(value: Any) -> 
 
 
 @given(WHOLE, WHOLE)
+@example([1, 2], [2, 1])
 def test_bodies_that_differ_have_fingerprints_that_differ(item: Any, other: Any) -> None:
     texts = [json.dumps(value, sort_keys=True) for value in (item, other)]
     prints = [of_body(json.dumps(value).encode()) for value in (item, other)]
     assert (texts[0] == texts[1]) == (prints[0] == prints[1])
-
-
-def test_fractions_that_are_one_as_doubles_differ() -> None:
-    assert of_body(b'{"amount":0.1}') != of_body(b'{"amount":0.1000000000000000055}')
-
-
-def test_a_number_is_no_text() -> None:
-    assert of_body(b'{"a":1.5}') != of_body(b'{"a":"1.5"}')
-    assert of_body(b'{"a":99999999999999.99}') != of_body(b'{"a":"99999999999999.99"}')
 
 
 @pytest.mark.parametrize(
@@ -69,13 +61,11 @@ NUMBERS = st.from_regex(r"-?(0|[1-9][0-9]{0,25})(\.[0-9]{1,25})?([eE][+-]?[0-9]{
 
 
 @given(NUMBERS, NUMBERS)
+@example("0.1", "0.1000000000000000055")  # The same double.
+@example("1.5", "99999999999999.99")
 def test_numbers_that_differ_have_fingerprints_that_differ(text: str, other: str) -> None:
     assert (of_body(text.encode()) == of_body(other.encode())) == (Decimal(text) == Decimal(other))
     assert of_body(text.encode()) != of_body(f'"{text}"'.encode())
-
-
-def test_the_order_of_a_list_counts() -> None:
-    assert of_body(b"[1,2]") != of_body(b"[2,1]")
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff", b"[" * 100_000])

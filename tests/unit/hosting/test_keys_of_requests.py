@@ -61,7 +61,7 @@ def test_a_missing_key_is_refused(header: str | None) -> None:
         '"\u00e9"',
     ],
 )
-def test_what_is_no_key_is_refused(header: str) -> None:
+def test_a_header_that_is_no_key_is_refused(header: str) -> None:
     with pytest.raises(InvalidKey, match="is no key"):
         read_key(header)
 

@@ -14,10 +14,10 @@ from exactlyonce.hosting.deliveries.poison import UNREADABLE
 from exactlyonce.values.envelope import key_of, message_hash, milliseconds
 from tests.samples import accounts, deposit
 from tests.unit.boards import BOARDS, scored
-from tests.unit.operated import ASIDE, OLD, OUTBOX, PLACE, READ_MODEL, SECRET, STREAM, InMemory, Run, app
+from tests.unit.operated import ASIDE, OLD, OUTBOX, PLACE, READ_MODEL, SECRET, STREAM, InMemory, Run, app, run
 from tests.unit.script import AT
 
-__all__ = ["app"]
+__all__ = ["app", "run"]
 
 
 def dated(id: str, age: timedelta | None = timedelta(0), **more: Any) -> Envelope:
@@ -25,17 +25,15 @@ def dated(id: str, age: timedelta | None = timedelta(0), **more: Any) -> Envelop
     return replace(deposit(id, **more), time=None if age is None else AT - age)
 
 
-def test_a_parked_message_is_requeued_by_the_keys_in_the_list(
-    app: InMemory, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_parked_message_is_requeued_by_the_keys_in_the_list(app: InMemory, run: Run) -> None:
     app.park(dated("m-1"))
-    run = Run(capsys, "requeue", '["account", "a", "a"]', "web/m-1", "--to", "receipts")
-    assert (run.code, run.out) == (0, "sent as web/m-1\n")
+    ran = run("requeue", '["account", "a", "a"]', "web/m-1", "--to", "receipts")
+    assert (ran.code, ran.out) == (0, "sent as web/m-1\n")
     assert [output.envelope for output in app.world.published] == [dated("m-1").once_more().to_json()]
-    again = Run(capsys, "requeue", PLACE, "web/m-1", "--to", "receipts")
+    again = run("requeue", PLACE, "web/m-1", "--to", "receipts")
     assert again.code == 1
     assert "no such parked message" in again.out
-    assert Run(capsys, "requeue", PLACE, "web/m-1", "--to", "receipts", "--as-new", "--yes").out == again.out
+    assert run("requeue", PLACE, "web/m-1", "--to", "receipts", "--as-new", "--yes").out == again.out
 
 
 @pytest.mark.parametrize("place", [PLACE, ASIDE])
@@ -44,29 +42,27 @@ def test_a_parked_message_is_requeued_by_the_keys_in_the_list(
     [(OLD, "the message is too old"), (None, "the message has no time"), (-timedelta(days=2), "more than a day ahead")],
 )
 def test_a_message_that_its_receiver_would_refuse_stays_parked(
-    app: InMemory, capsys: pytest.CaptureFixture[str], place: str, age: timedelta | None, words: str
+    app: InMemory, run: Run, place: str, age: timedelta | None, words: str
 ) -> None:
     app.park(dated("m-1", age), place=place)
     app.clock.advance(1)
-    run = Run(capsys, "requeue", place, "web/m-1", "--to", "receipts")
-    assert (run.code, words in run.out, "--as-new" in run.out) == (1, True, True)
-    assert "web/m-1" in Run(capsys, "parked").out
+    ran = run("requeue", place, "web/m-1", "--to", "receipts")
+    assert (ran.code, words in ran.out, "--as-new" in ran.out) == (1, True, True)
+    assert "web/m-1" in run("parked").out
     assert not app.world.published
 
 
-def test_a_read_model_is_sent_a_message_of_any_age(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_read_model_is_sent_a_message_of_any_age(app: InMemory, run: Run) -> None:
     board = BOARDS.ref("b").key
     app.park(replace(scored(1), time=AT - 100 * OLD), place=board)
-    as_new = Run(capsys, "requeue", board, "s/m-1", "--to", "receipts", "--as-new", "--yes")
+    as_new = run("requeue", board, "s/m-1", "--to", "receipts", "--as-new", "--yes")
     assert (as_new.code, "without --as-new" in as_new.out) == (1, True)
-    assert Run(capsys, "requeue", board, "s/m-1", "--to", "receipts").out == "sent as s/m-1\n"
+    assert run("requeue", board, "s/m-1", "--to", "receipts").out == "sent as s/m-1\n"
 
 
-def test_a_message_is_sent_under_a_new_identity_after_its_evidence_was_shown(
-    app: InMemory, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_message_is_sent_under_a_new_identity_after_its_evidence_was_shown(app: InMemory, run: Run) -> None:
     app.park(dated("m-1", 2 * OLD, padding=SECRET))
-    shown = Run(capsys, "requeue", PLACE, "web/m-1", "--to", "receipts", "--as-new")
+    shown = run("requeue", PLACE, "web/m-1", "--to", "receipts", "--as-new")
     assert shown.code == 2
     assert not app.world.published
     assert shown.out.splitlines()[:5] == [
@@ -78,90 +74,80 @@ def test_a_message_is_sent_under_a_new_identity_after_its_evidence_was_shown(
     ]
     assert "--yes" in shown.out
     assert SECRET not in shown.out
-    sent = Run(capsys, "requeue", PLACE, "web/m-1", "--to", "receipts", "--as-new", "--yes")
+    sent = run("requeue", PLACE, "web/m-1", "--to", "receipts", "--as-new", "--yes")
     (output,) = app.world.published
     new = Envelope.read(output.envelope.text)
     assert (sent.code, sent.out.splitlines()[-1]) == (0, f"sent as web/{new.id}")
     assert (new.time, new.data) == (AT, dated("m-1", padding=SECRET).data)
     assert (new.since, new.id == "m-1") == (milliseconds(AT), False), "all its copies have this time"
-    assert Run(capsys, "parked").out == "nothing is parked\n"
+    assert run("parked").out == "nothing is parked\n"
 
 
 @pytest.mark.parametrize(("more", "place"), [(0, "the ledger"), (40, "page:1")])
-def test_the_evidence_of_an_outbox_is_the_place_of_a_mark(
-    app: InMemory, capsys: pytest.CaptureFixture[str], more: int, place: str
-) -> None:
+def test_the_evidence_of_an_outbox_is_the_place_of_a_mark(app: InMemory, run: Run, more: int, place: str) -> None:
     # Timed, so that the first one leaves the ledger first.
     later = (dated(f"n-{number}", -timedelta(seconds=1)).with_stable_time() for number in range(more))
     app.deliver(OUTBOX, dated("m-1"), *later)
     app.park(dated("m-1"))
-    run = Run(capsys, "requeue", PLACE, "web/m-1", "--to", "receipts", "--as-new").out
-    assert f"entity   account/a, which has processed it: its mark is in {place}, since 2026-01-01T00:00:00+00:00" in run
-    (item,) = json.loads(Run(capsys, "parked", "--evidence", "--json").out)
+    ran = run("requeue", PLACE, "web/m-1", "--to", "receipts", "--as-new").out
+    assert f"entity   account/a, which has processed it: its mark is in {place}, since 2026-01-01T00:00:00+00:00" in ran
+    (item,) = json.loads(run("parked", "--evidence", "--json").out)
     (known,) = item["processed"].values()
     assert (item["hash"], known["place"]) == (message_hash("web/m-1"), "page" if more else "ledger")
 
 
-def test_a_message_that_carries_a_stable_time_is_judged_and_shown_with_it(
-    app: InMemory, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_message_that_carries_a_stable_time_is_judged_and_shown_with_it(app: InMemory, run: Run) -> None:
     app.park(replace(dated("m-1").with_stable_time(milliseconds(AT - 2 * OLD)), time=AT))
-    run = Run(capsys, "requeue", PLACE, "web/m-1", "--to", "receipts")
-    assert (run.code, "the message is too old" in run.out) == (1, True)
-    run = Run(capsys, "requeue", PLACE, "web/m-1", "--to", "receipts", "--as-new")
-    assert "since    2025-12-02T00:10:00+00:00, in all of its copies" in run.out
+    ran = run("requeue", PLACE, "web/m-1", "--to", "receipts")
+    assert (ran.code, "the message is too old" in ran.out) == (1, True)
+    ran = run("requeue", PLACE, "web/m-1", "--to", "receipts", "--as-new")
+    assert "since    2025-12-02T00:10:00+00:00, in all of its copies" in ran.out
 
 
 @pytest.mark.parametrize(("entity", "message"), [(STREAM, dated("m-1")), (READ_MODEL, scored(2))])
 def test_the_evidence_names_an_entity_that_processed_the_message(
-    app: InMemory, capsys: pytest.CaptureFixture[str], entity: Entity[Any], message: Envelope
+    app: InMemory, run: Run, entity: Entity[Any], message: Envelope
 ) -> None:
     app.deliver(entity, message)
     ref = entity.ref_of(message)
     app.park(message, place=ref.key)
-    run = Run(capsys, "requeue", ref.key, key_of(message), "--to", "receipts", "--as-new")
-    assert f"entity   {ref}, which has processed it: discard it" in run.out
+    ran = run("requeue", ref.key, key_of(message), "--to", "receipts", "--as-new")
+    assert f"entity   {ref}, which has processed it: discard it" in ran.out
 
 
-def test_the_evidence_of_a_message_put_aside_is_its_handlers_entity(
-    app: InMemory, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_evidence_of_a_message_put_aside_is_its_handlers_entity(app: InMemory, run: Run) -> None:
     app.deliver(OUTBOX, dated("m-1"))
     app.park(dated("m-1", None), place=ASIDE)
-    run = Run(capsys, "requeue", ASIDE, "web/m-1", "--to", "receipts", "--as-new").out
-    assert "at an unknown time" in run
-    assert "entity   account/a, which has processed it" in run
+    ran = run("requeue", ASIDE, "web/m-1", "--to", "receipts", "--as-new").out
+    assert "at an unknown time" in ran
+    assert "entity   account/a, which has processed it" in ran
     app.park(replace(dated("m-2"), type="account.unknown"), place=ASIDE)
-    assert "entity   no entity of this" in Run(capsys, "requeue", ASIDE, "web/m-2", "--to", "receipts", "--as-new").out
+    assert "entity   no entity of this" in run("requeue", ASIDE, "web/m-2", "--to", "receipts", "--as-new").out
 
 
-def test_the_evidence_names_an_entity_that_cannot_be_read(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_evidence_names_an_entity_that_cannot_be_read(app: InMemory, run: Run) -> None:
     app.deliver(accounts(VersionStream()), dated("m-1"))
     app.park(dated("m-2", None))
-    run = Run(capsys, "requeue", PLACE, "web/m-2", "--to", "receipts", "--as-new").out
-    assert "entity   account/a, whose documents cannot be read: ConfigurationError" in run
+    ran = run("requeue", PLACE, "web/m-2", "--to", "receipts", "--as-new").out
+    assert "entity   account/a, whose documents cannot be read: ConfigurationError" in ran
 
 
-def test_an_overdue_output_is_requeued_to_its_own_destination(
-    app: InMemory, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_overdue_output_is_requeued_to_its_own_destination(app: InMemory, run: Run) -> None:
     place = '["exactlyonce.too-old","account","b","b"]'
     app.park(dated("m-1", 2 * OLD), "committed long ago", place, "receipts")
-    assert "too old" in Run(capsys, "requeue", place, "web/m-1").out
-    shown = Run(capsys, "requeue", place, "web/m-1", "--as-new").out
+    assert "too old" in run("requeue", place, "web/m-1").out
+    shown = run("requeue", place, "web/m-1", "--as-new").out
     assert "to       receipts, which it may have reached before" in shown
     assert "entity   account/a, without proof that it processed the message" in shown
-    assert Run(capsys, "requeue", place, "web/m-1", "--as-new", "--yes").code == 0
+    assert run("requeue", place, "web/m-1", "--as-new", "--yes").code == 0
     assert [output.destination for output in app.world.published] == ["receipts"]
 
 
-def test_a_message_from_a_queue_is_requeued_to_the_named_destination(
-    app: InMemory, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_message_from_a_queue_is_requeued_to_the_named_destination(app: InMemory, run: Run) -> None:
     app.park(dated("m-1"))
-    run = Run(capsys, "requeue", PLACE, "web/m-1")
-    assert (run.code, "--to DESTINATION" in run.err) == (2, True)
-    assert Run(capsys, "requeue", PLACE, "web/m-2").code == 1
+    ran = run("requeue", PLACE, "web/m-1")
+    assert (ran.code, "--to DESTINATION" in ran.err) == (2, True)
+    assert run("requeue", PLACE, "web/m-2").code == 1
 
 
 @pytest.mark.parametrize(
@@ -176,8 +162,8 @@ def test_a_message_from_a_queue_is_requeued_to_the_named_destination(
     ],
 )
 def test_a_requeue_that_is_not_possible_is_refused_with_advice(  # noqa: PLR0917
-    app: InMemory, capsys: pytest.CaptureFixture[str], entity: str, message: str, to: str, code: int, words: str
+    app: InMemory, run: Run, entity: str, message: str, to: str, code: int, words: str
 ) -> None:
-    run = Run(capsys, "requeue", entity, message, "--to", to)
-    assert (run.code, run.out) == (code, "")
-    assert words in run.err
+    ran = run("requeue", entity, message, "--to", to)
+    assert (ran.code, ran.out) == (code, "")
+    assert words in ran.err

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import logging
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -17,21 +16,17 @@ from exactlyonce.errors import HandlerFailed, MalformedMessage
 from exactlyonce.hosting.deliveries.maintenance import Maintenance
 from exactlyonce.hosting.deliveries.poison import UNREADABLE, require_readable
 from exactlyonce.hosting.deliveries.settlement import aside_place
-from exactlyonce.hosting.deliveries.triggers import MOST, Failures, PlainJson
+from exactlyonce.hosting.deliveries.triggers import MOST, Failures
 from exactlyonce.stores.memory.partitions import Fate
 from exactlyonce.values.envelope import key_of, message_key
 from exactlyonce.values.frozen_json import Json
-from tests.samples import Deposit, accounts, breaking, deposit
+from tests.samples import accounts, breaking, deposit
 from tests.unit.boards import BOARDS, scored
 from tests.unit.fated import Fated
 from tests.unit.hosting.settlers import SECRET, Place, dated
 from tests.unit.script import AT
 
-STRATEGIES: dict[str, Strategy] = {
-    "outbox": Outbox(),
-    "colocated": Colocated(),
-    "stream": VersionStream(),
-}
+STRATEGIES: dict[str, Strategy] = {"outbox": Outbox(), "colocated": Colocated(), "stream": VersionStream()}
 
 TOO_OLD = replace(deposit("m-2"), time=AT - timedelta(days=20))
 """A message that is too old to go back to its queue."""
@@ -40,16 +35,6 @@ TOO_OLD = replace(deposit("m-2"), time=AT - timedelta(days=20))
 @pytest.fixture
 def place() -> Place:
     return Place()
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
-async def test_a_message_that_was_processed_is_finished(place: Place, strategy: Strategy) -> None:
-    kind = accounts(strategy)
-    await place.crashed_after_commit(kind, deposit("m-1"))
-    for _ in range(2):  # The host copies a message to its poison queue twice, if it dies in between.
-        assert await place.settle(kind, deposit("m-1")) == "processed"
-    assert len({output.id for output in place.published}) == 1
-    assert place.parked(kind.ref("a"), "web/m-1") is None
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
@@ -119,22 +104,6 @@ async def test_the_reason_of_an_unknown_type_names_it_and_the_types_there_are(pl
     assert reason.startswith("UnknownMessageType: it has the type 'account.rob'; entity 'account' handles: account.")
 
 
-async def test_a_body_is_settled_through_its_adapter(place: Place) -> None:
-    kind = accounts()
-    adapter = PlainJson(Deposit, "shop", lambda body: str(body["order"]), lambda _: AT)
-    place.saw_fail(kind, "shop/7")
-    assert await place.settle(kind, b'{"order": 7, "account": "a"}', adapter=adapter) == "parked"
-    assert place.parked(kind.ref("a"), "shop/7") is not None
-
-
-async def test_a_message_to_a_damaged_entity_is_put_aside_with_the_entitys_name(place: Place) -> None:
-    await place.process().deliver(accounts(), deposit("m-1"))
-    moved = accounts(VersionStream())
-    place.saw_fail(moved, "web/m-2")
-    assert await place.settle(moved, TOO_OLD) == "parked"
-    assert place.reason(aside_place(moved), "web/m-2") == "ConfigurationError, of entity account/a"
-
-
 @pytest.mark.parametrize(
     ("kind", "message"), [(accounts(), TOO_OLD), (accounts(), b"{"), (accounts(Colocated()), TOO_OLD)]
 )
@@ -173,26 +142,10 @@ async def test_an_unanswerable_replay_request_is_put_aside_once(place: Place, st
     assert len(place.store.library) == 1
 
 
-@pytest.mark.parametrize(
-    ("make", "reason"),
-    [
-        (Failures, "this process did not see why"),
-        (lambda: noted(None), "failed with TryAgainLater"),
-        (lambda: noted(4), "delivery 4 failed with TryAgainLater"),
-    ],
-)
-def test_the_reason_is_the_failure_that_this_process_saw(make: Callable[[], Failures], reason: str) -> None:
-    assert make().reason("account", "web/m-1") == f"its queue gave it up; {reason}"
-
-
-def noted(delivery: int | None) -> Failures:
-    failures = Failures()
-    failures.note("account", "web/m-1", TryAgainLater(SECRET), delivery)
-    return failures
-
-
 def test_failures_of_a_bounded_number_of_messages_are_remembered_the_latest_of_each() -> None:
     failures = Failures()
+    failures.note("account", "web/m-1", TryAgainLater(SECRET), None)  # The host does not say which delivery it is.
+    assert failures.reason("account", "web/m-1") == "its queue gave it up; failed with TryAgainLater"
     for number in (*range(MOST), 0, MOST):
         failures.note("account", f"web/{number}", TryAgainLater(), 1)
     assert "did not see why" in failures.reason("account", "web/1")

@@ -15,7 +15,6 @@ from exactlyonce import (
     Colocated,
     ConfigurationError,
     Context,
-    Destination,
     Entity,
     Envelope,
     TryAgainLater,
@@ -23,28 +22,24 @@ from exactlyonce import (
     message,
 )
 from exactlyonce.attempt import Strategy
-from exactlyonce.drivers.lanes import Lanes
 from exactlyonce.effects.effect import NoAnswer, Unknown
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import WriteBook, Written
 from exactlyonce.effects.port import Busy
 from exactlyonce.errors import HandlerFailed, InvalidMessage, MalformedMessage
-from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
-from exactlyonce.hosting.deliveries.poison import PoisonSettler
-from exactlyonce.hosting.deliveries.receiver import Receiver
+from exactlyonce.hosting.deliveries.poison import UNREADABLE, PoisonSettler
 from exactlyonce.hosting.deliveries.settlement import aside_place
-from exactlyonce.hosting.deliveries.triggers import Failures, envelope_of, id_of
+from exactlyonce.hosting.deliveries.triggers import envelope_of, id_of
 from exactlyonce.records.ledger import ReplyTo
-from exactlyonce.records.library import ParkedMessage
 from exactlyonce.stores.memory.store import MemoryStore
-from exactlyonce.testing.world import InstantClock, ManualClock, World
+from exactlyonce.testing.world import InstantClock, ManualClock
 from exactlyonce.transports.service_bus.binding import Content, written
-from exactlyonce.values.envelope import EntityRef, key_of, message_hash
+from exactlyonce.values.envelope import EntityRef, message_hash, message_key
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.lifetimes import Lifetimes
 from tests.samples import Account, accounts, breaking, deposit
 from tests.unit.bus import delivered
-from tests.unit.hosting.settlers import dated, maintenance, parked, settler
+from tests.unit.hosting.settlers import Place as Settling
+from tests.unit.hosting.settlers import dated, maintenance, receiver
 
 SECRET = "what-the-body-says"
 
@@ -79,44 +74,19 @@ class Counting(MemoryStore):
 MESSAGES = ("m-0", "m-1", "m-2", "m-3", "n")
 
 
-class Place(World):
+class Place(Settling):
     """A world with one process that receives."""
 
     store: Counting
 
     def __init__(self) -> None:
         clock = InstantClock()
-        super().__init__((Destination("receipts"), Destination("accounts")), clock=clock, store=Counting(clock.now))
-        self.open = True
-        self.failures = Failures()
-        self.settler = settler(self, self.failures, ready=self._begin)
-        runs = maintenance(self)
-        self.receiver = Receiver(
-            lanes=Lanes(runs.driver, runs.retrying, ManualClock()),  # It stands still: marks would be further saves.
-            maintenance=runs,
-            claims=ClaimChecks(None),
-            failures=self.failures,
-            poison=self.settler,
-            begin=self._begin,
-            ready=self._begin,
-            lifetimes=Lifetimes,
-            now=self.clock.now,
-        )
-
-    async def _begin(self) -> None:
-        if not self.open:
-            raise TryAgainLater("The account could not be asked.")
+        super().__init__(clock=clock, store=Counting(clock.now))
+        # The clock of the lanes stands still: marks would be further saves.
+        self.receiver = receiver(self, maintenance(self), self.failures, self.settler, ManualClock())
 
     async def take(self, kind: Entity[Any], *messages: ServiceBusMessage, give_up_after: int = 5) -> None:
         await self.receiver.take_all(messages, kind, "accounts", None, give_up_after)
-
-    def parked(self, place: EntityRef, message: str) -> ParkedMessage | None:
-        return parked(self, place, message)
-
-    def reason(self, place: EntityRef, message: str) -> str | None:
-        """Why a message was parked; None if it is not parked."""
-        found = self.parked(place, message)
-        return None if found is None else found.reason
 
     def changed_by(self, entity: str = "a") -> Sequence[str]:
         """The messages that changed an account, one for each of their marks."""
@@ -140,191 +110,171 @@ async def test_no_book_is_begun_where_no_strategy_needs_one(place: Place) -> Non
     assert place.store.asked == [LoadEntity]
 
 
-class TestBatches:
-    async def test_messages_for_one_entity_share_a_commit(self, place: Place) -> None:
-        await place.take(
-            accounts(), *(delivered(deposit(f"m-{number}")) for number in range(3)), delivered(deposit("n", "b"))
-        )
-        assert set(place.changed_by("a")) == {"web/m-0", "web/m-1", "web/m-2"}
-        assert place.changed_by("b") == ["web/n"]
-        assert place.store.commits.count(accounts().ref("a")) == 1
+async def test_messages_for_one_entity_share_a_commit(place: Place) -> None:
+    await place.take(
+        accounts(), *(delivered(deposit(f"m-{number}")) for number in range(3)), delivered(deposit("n", "b"))
+    )
+    assert set(place.changed_by("a")) == {"web/m-0", "web/m-1", "web/m-2"}
+    assert place.changed_by("b") == ["web/n"]
+    assert place.store.commits.count(accounts().ref("a")) == 1
 
-    async def test_a_failing_message_does_not_stop_the_others_and_fails_the_batch(self, place: Place) -> None:
-        with pytest.raises(HandlerFailed, match=r"1 of the 3 messages .* HandlerFailed \(RuntimeError\)"):
-            await place.take(accounts(), *map(delivered, (deposit("m-1"), breaking("m-2"), deposit("m-3", "b"))))
-        assert place.changed_by("a") == ["web/m-1"]
-        assert place.changed_by("b") == ["web/m-3"]
 
-    async def test_processed_messages_of_a_failed_batch_are_known_as_duplicates(self, place: Place) -> None:
-        batch = (deposit("m-1"), breaking("m-2"), deposit("m-3", "b"))
-        for delivery in (1, 2, 3):
-            with pytest.raises(HandlerFailed):
-                await place.take(accounts(), *(delivered(item, delivery_count=delivery) for item in batch))
-        assert len({output.id for output in place.published}) == 2
-        assert set(place.changed_by("a")) == {"web/m-1"}
+async def test_a_failing_message_does_not_stop_the_others_and_fails_the_batch(place: Place) -> None:
+    with pytest.raises(HandlerFailed, match=r"1 of the 3 messages .* HandlerFailed \(RuntimeError\)"):
+        await place.take(accounts(), *map(delivered, (deposit("m-1"), breaking("m-2"), deposit("m-3", "b"))))
+    assert place.changed_by("a") == ["web/m-1"]
+    assert place.changed_by("b") == ["web/m-3"]
 
-    async def test_a_duplicate_is_told_in_the_log(self, place: Place, caplog: pytest.LogCaptureFixture) -> None:
-        caplog.set_level("DEBUG", "exactlyonce.hosting.deliveries.receiver")
-        await place.take(accounts(), delivered(deposit("m-1", note=SECRET)))
-        assert SECRET not in caplog.text
-        caplog.clear()
-        await place.take(accounts(), delivered(deposit("m-1", note=SECRET)))
-        assert caplog.messages == ["message web/m-1 for account/a changed nothing: it is a duplicate"]
 
-    async def test_a_message_that_keeps_failing_is_parked_and_its_batch_acknowledged(self, place: Place) -> None:
-        kind, batch = accounts(), (deposit("m-1"), dated(breaking("m-2")))
-        for delivery in range(1, 6):
-            with pytest.raises(HandlerFailed):
-                await place.take(kind, *(delivered(item, delivery_count=delivery) for item in batch))
-            assert place.parked(kind.ref("a"), "web/m-2") is None
-        await place.take(kind, *(delivered(item, delivery_count=6) for item in batch))
-        assert (
-            place.reason(kind.ref("a"), "web/m-2")
-            == "its batch gave it up; delivery 5 failed with HandlerFailed (RuntimeError)"
-        )
-        assert set(place.changed_by("a")) == {"web/m-1"}
+async def test_a_duplicate_is_told_in_the_log(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG", "exactlyonce.hosting.deliveries.receiver")
+    await place.take(accounts(), delivered(deposit("m-1", note=SECRET)))
+    assert SECRET not in caplog.text
+    caplog.clear()
+    await place.take(accounts(), delivered(deposit("m-1", note=SECRET)))
+    assert caplog.messages == ["message web/m-1 for account/a changed nothing: it is a duplicate"]
 
-    async def test_a_parked_message_is_not_processed_in_a_later_batch(self, place: Place) -> None:
-        purse: list[str] = []
-        kind = accounts()
 
-        @kind.handles(Spend, key=lambda spend: spend.account)
-        def spend(state: Account, given: Spend, context: Context) -> Account:
-            if not purse:
-                raise RuntimeError("not enough in the purse")
-            return Account(state.total - 1)
-
-        spending = dated(Envelope("web", "m-1", "account.spend", Json.of({"account": "a"})))
+async def test_a_message_that_keeps_failing_is_parked_and_its_batch_acknowledged(place: Place) -> None:
+    kind, batch = accounts(), (deposit("m-1"), dated(breaking("m-2")))
+    for delivery in range(1, 6):
         with pytest.raises(HandlerFailed):
-            await place.take(kind, delivered(spending, delivery_count=5))
-        with pytest.raises(HandlerFailed, match="1 of the 2"):
-            await place.take(kind, delivered(spending, delivery_count=6), delivered(breaking("m-2")))
-        purse.append("money")
-        await place.take(kind, delivered(spending, delivery_count=7), delivered(deposit("m-3")))
-        assert set(place.changed_by("a")) == {"web/m-3"}
-        assert place.parked(kind.ref("a"), "web/m-1") is not None
-
-    async def test_an_unreadable_message_is_put_aside_after_the_last_delivery(self, place: Place) -> None:
-        kind = accounts()
-        unreadable = delivered(Content(SECRET.encode()), delivery_count=6)
-        await place.take(kind, unreadable, delivered(deposit("m-1")))
-        key = f"exactlyonce.unreadable/{id_of(unreadable).replace('/', '%2F')}"
-        assert place.parked(aside_place(kind), key) is not None
-        assert place.changed_by("a") == ["web/m-1"]
-
-    @pytest.mark.parametrize("deliveries", [6, 7])
-    async def test_a_failure_of_the_environment_does_not_park_a_message(self, place: Place, deliveries: int) -> None:
-        kind = accounts()
-        place.failures.note(kind.name, "web/m-1", TryAgainLater("a queue did not answer"), deliveries - 1)
-        await place.take(kind, delivered(dated(deposit("m-1")), delivery_count=deliveries))
-        assert place.parked(kind.ref("a"), "web/m-1") is None
-        (returned,) = place.transport.queues["accounts"]
-        assert Envelope.read(returned.envelope.text).requeued == 1
-        assert place.changed_by("a") == []
-
-    async def test_a_parked_message_is_not_returned_by_a_process_that_did_not_see_the_failure(
-        self, place: Place
-    ) -> None:
-        kind, poison = accounts(), dated(breaking("m-1"))
-        place.failures.note(kind.name, "web/m-1", HandlerFailed(SECRET), 5)
-        await place.take(kind, delivered(poison, delivery_count=6))
-        place.failures._seen.clear()
-        await place.take(kind, delivered(poison, delivery_count=7))
-        assert place.transport.queues["accounts"] == []
-        assert place.parked(kind.ref("a"), "web/m-1") is not None
-
-    async def test_a_message_that_may_have_been_returned_is_not_parked(self, place: Place) -> None:
-        kind, poison = accounts(), dated(breaking("m-1"))
-        await place.take(kind, delivered(poison, delivery_count=6))
-        place.failures.note(kind.name, "web/m-1", HandlerFailed(SECRET), 1)
-        await place.take(kind, delivered(poison, delivery_count=7))
-        assert [Envelope.read(queue.envelope.text).unexplained for queue in place.transport.queues["accounts"]] == [
-            1,
-            1,
-        ]
-        assert place.parked(kind.ref("a"), "web/m-1") is None
-
-    async def test_an_unknown_queue_is_refused_before_any_message_is_processed(self, place: Place) -> None:
-        with pytest.raises(ConfigurationError, match="no destination 'purses'"):
-            await place.receiver.take_all([delivered(deposit("m-1"))], accounts(), "purses", None, 5)
-        assert place.changed_by("a") == []
-
-    async def test_processing_a_returned_message_deletes_its_parked_document(self, place: Place) -> None:
-        kind = accounts()
-        place.failures.note(kind.name, "web/m-1", HandlerFailed(SECRET), 5)
-        await place.take(kind, delivered(dated(deposit("m-1")), delivery_count=6))
-        assert place.parked(kind.ref("a"), "web/m-1") is not None
-        await place.take(kind, delivered(deposit("m-1").once_more()))
-        assert place.parked(kind.ref("a"), "web/m-1") is None
-        assert place.changed_by("a") == ["web/m-1"]
-
-    async def test_a_message_that_cannot_be_parked_does_not_stop_the_others(self, place: Place) -> None:
-        kind, settle = accounts(), place.settler.settle
-
-        async def unless_too_large(entity: Entity[Any], message: Any, *given: Any, **more: Any) -> Any:
-            if envelope_of(message, None).id == "m-1":
-                raise MalformedMessage("the message is too large to be parked")
-            return await settle(entity, message, *given, **more)
-
-        poison = cast("PoisonSettler", SimpleNamespace(settle=unless_too_large, settler=place.settler.settler))
-        batch = [delivered(dated(breaking(id)), delivery_count=6) for id in ("m-1", "m-2")]
-        for id in ("m-1", "m-2"):
-            place.failures.note(kind.name, f"web/{id}", HandlerFailed(SECRET), 5)
-        with pytest.raises(MalformedMessage, match="1 of the 2 messages"):
-            await replace(place.receiver, poison=poison).take_all(batch, kind, "accounts", None, 5)
-        assert place.parked(kind.ref("a"), "web/m-2") is not None
-
-    @pytest.mark.parametrize("strategy", [Colocated(), VersionStream()], ids=repr)
-    async def test_a_reply_that_came_to_a_type_without_calls_is_parked_with_the_reason(
-        self, place: Place, strategy: Strategy
-    ) -> None:
-        kind, reply = accounts(strategy), dated(deposit("c-1"))
-        reply = replace(reply, extensions=ReplyTo("c-1", 1, "account/a").extensions)
-        with pytest.raises(InvalidMessage) as refused:
-            await place.take(kind, delivered(reply, delivery_count=5))
-        assert "is the reply to a call, and entity 'account' makes none" in str(refused.value.__cause__)
-        await place.take(kind, delivered(reply, delivery_count=6))
-        assert place.changed_by("a") == []
-        reason = place.reason(kind.ref("a"), "web/c-1")
-        assert reason is not None
-        assert reason.endswith("InvalidMessage: it is the reply to a call, and its entity type makes none")
-
-    async def test_an_empty_batch_is_acknowledged(self, place: Place) -> None:
-        await place.take(accounts())
+            await place.take(kind, *(delivered(item, delivery_count=delivery) for item in batch))
+        assert place.parked(kind.ref("a"), "web/m-2") is None
+    await place.take(kind, *(delivered(item, delivery_count=6) for item in batch))
+    reason = place.reason(kind.ref("a"), "web/m-2")
+    assert reason == "its batch gave it up; delivery 5 failed with HandlerFailed (RuntimeError)"
+    assert set(place.changed_by("a")) == {"web/m-1"}
+    assert len({output.id for output in place.published}) == 1
 
 
-class TestDeadLetters:
-    @pytest.mark.parametrize("as_property", [False, True])
-    async def test_the_brokers_reason_is_kept(self, place: Place, as_property: bool) -> None:
-        kind, reason = accounts(), "MaxDeliveryCountExceeded"
-        place.failures.note(kind.name, "web/m-1", HandlerFailed(SECRET), 10)
-        more: dict[str, Any] = {"dead_letter_reason": reason}
-        if as_property:
-            more = {
-                "application_properties": {
-                    **written(dated(breaking("m-1")).to_json()).properties,
-                    "DeadLetterReason": reason,
-                }
-            }
-        assert await place.settler.settle(kind, delivered(dated(breaking("m-1")), **more), "accounts") == "parked"
-        assert place.reason(kind.ref("a"), "web/m-1") == (
-            "its queue gave it up; delivery 10 failed with HandlerFailed; its broker says MaxDeliveryCountExceeded"
-        )
+async def test_a_parked_message_is_not_processed_in_a_later_batch(place: Place) -> None:
+    purse: list[str] = []
+    kind = accounts()
 
-    async def test_a_processed_dead_letter_is_finished(self, place: Place) -> None:
-        await place.take(accounts(), delivered(deposit("m-1")))
-        assert await place.settler.settle(accounts(), delivered(deposit("m-1")), "accounts") == "processed"
-        assert len({output.id for output in place.published}) == 1
+    @kind.handles(Spend, key=lambda spend: spend.account)
+    def spend(state: Account, given: Spend, context: Context) -> Account:
+        if not purse:
+            raise RuntimeError("not enough in the purse")
+        return Account(state.total - 1)
 
-    async def test_the_same_body_under_two_numbers_is_put_aside_twice(self, place: Place) -> None:
-        kind = accounts()
-        for number in (7, 8, 8):
-            unreadable = delivered(Content(b"?"), sequence_number=number)
-            assert await place.settler.settle(kind, unreadable, "accounts") == "parked"
-        kept = [
-            place.parked(
-                aside_place(kind), key_of(Envelope("exactlyonce.unreadable", id_of(item), "x", deposit("m").data))
-            )
-            for item in (delivered(Content(b"?"), sequence_number=number) for number in (7, 8))
-        ]
-        assert None not in kept
+    spending = dated(Envelope("web", "m-1", "account.spend", Json.of({"account": "a"})))
+    with pytest.raises(HandlerFailed):
+        await place.take(kind, delivered(spending, delivery_count=5))
+    with pytest.raises(HandlerFailed, match="1 of the 2"):
+        await place.take(kind, delivered(spending, delivery_count=6), delivered(breaking("m-2")))
+    purse.append("money")
+    await place.take(kind, delivered(spending, delivery_count=7), delivered(deposit("m-3")))
+    assert set(place.changed_by("a")) == {"web/m-3"}
+    assert place.parked(kind.ref("a"), "web/m-1") is not None
+
+
+async def test_an_unreadable_message_is_put_aside_after_the_last_delivery(place: Place) -> None:
+    kind = accounts()
+    unreadable = delivered(Content(SECRET.encode()), delivery_count=6)
+    await place.take(kind, unreadable, delivered(deposit("m-1")))
+    assert place.parked(aside_place(kind), message_key(UNREADABLE, id_of(unreadable))) is not None
+    assert place.changed_by("a") == ["web/m-1"]
+
+
+@pytest.mark.parametrize("deliveries", [6, 7])
+async def test_a_failure_of_the_environment_does_not_park_a_message(place: Place, deliveries: int) -> None:
+    kind = accounts()
+    place.failures.note(kind.name, "web/m-1", TryAgainLater("a queue did not answer"), deliveries - 1)
+    await place.take(kind, delivered(dated(deposit("m-1")), delivery_count=deliveries))
+    assert place.parked(kind.ref("a"), "web/m-1") is None
+    (returned,) = place.transport.queues["accounts"]
+    assert Envelope.read(returned.envelope.text).requeued == 1
+    assert place.changed_by("a") == []
+
+
+async def test_a_message_that_may_have_been_returned_is_not_parked(place: Place) -> None:
+    kind, poison = accounts(), dated(breaking("m-1"))
+    await place.take(kind, delivered(poison, delivery_count=6))
+    place.failures.note(kind.name, "web/m-1", HandlerFailed(SECRET), 1)
+    await place.take(kind, delivered(poison, delivery_count=7))
+    returned = place.transport.queues["accounts"]
+    assert [Envelope.read(output.envelope.text).unexplained for output in returned] == [1, 1]
+    assert place.parked(kind.ref("a"), "web/m-1") is None
+
+
+async def test_an_unknown_queue_is_refused_before_any_message_is_processed(place: Place) -> None:
+    with pytest.raises(ConfigurationError, match="no destination 'purses'"):
+        await place.receiver.take_all([delivered(deposit("m-1"))], accounts(), "purses", None, 5)
+    assert place.changed_by("a") == []
+
+
+async def test_processing_a_returned_message_deletes_its_parked_document(place: Place) -> None:
+    kind = accounts()
+    place.failures.note(kind.name, "web/m-1", HandlerFailed(SECRET), 5)
+    await place.take(kind, delivered(dated(deposit("m-1")), delivery_count=6))
+    assert place.parked(kind.ref("a"), "web/m-1") is not None
+    await place.take(kind, delivered(deposit("m-1").once_more()))
+    assert place.parked(kind.ref("a"), "web/m-1") is None
+    assert place.changed_by("a") == ["web/m-1"]
+
+
+async def test_a_message_that_cannot_be_parked_does_not_stop_the_others(place: Place) -> None:
+    kind, settle = accounts(), place.settler.settle
+
+    async def unless_too_large(entity: Entity[Any], message: Any, *given: Any, **more: Any) -> Any:
+        if envelope_of(message, None).id == "m-1":
+            raise MalformedMessage("the message is too large to be parked")
+        return await settle(entity, message, *given, **more)
+
+    poison = cast("PoisonSettler", SimpleNamespace(settle=unless_too_large, settler=place.settler.settler))
+    batch = [delivered(dated(breaking(id)), delivery_count=6) for id in ("m-1", "m-2")]
+    for id in ("m-1", "m-2"):
+        place.failures.note(kind.name, f"web/{id}", HandlerFailed(SECRET), 5)
+    with pytest.raises(MalformedMessage, match="1 of the 2 messages"):
+        await replace(place.receiver, poison=poison).take_all(batch, kind, "accounts", None, 5)
+    assert place.parked(kind.ref("a"), "web/m-2") is not None
+
+
+@pytest.mark.parametrize("strategy", [Colocated(), VersionStream()], ids=repr)
+async def test_a_reply_that_came_to_a_type_without_calls_is_parked_with_the_reason(
+    place: Place, strategy: Strategy
+) -> None:
+    kind, reply = accounts(strategy), dated(deposit("c-1"))
+    reply = replace(reply, extensions=ReplyTo("c-1", 1, "account/a").extensions)
+    with pytest.raises(InvalidMessage) as refused:
+        await place.take(kind, delivered(reply, delivery_count=5))
+    assert "is the reply to a call, and entity 'account' makes none" in str(refused.value.__cause__)
+    await place.take(kind, delivered(reply, delivery_count=6))
+    assert place.changed_by("a") == []
+    reason = place.reason(kind.ref("a"), "web/c-1")
+    assert reason is not None
+    assert reason.endswith("InvalidMessage: it is the reply to a call, and its entity type makes none")
+
+
+async def test_an_empty_batch_is_acknowledged(place: Place) -> None:
+    await place.take(accounts())
+
+
+@pytest.mark.parametrize("as_property", [False, True])
+async def test_the_brokers_reason_is_kept(place: Place, as_property: bool) -> None:
+    kind, reason = accounts(), "MaxDeliveryCountExceeded"
+    place.failures.note(kind.name, "web/m-1", HandlerFailed(SECRET), 10)
+    more: dict[str, Any] = {"dead_letter_reason": reason}
+    if as_property:
+        properties = written(dated(breaking("m-1")).to_json()).properties
+        more = {"application_properties": {**properties, "DeadLetterReason": reason}}
+    assert await place.settler.settle(kind, delivered(dated(breaking("m-1")), **more), "accounts") == "parked"
+    assert place.reason(kind.ref("a"), "web/m-1") == (
+        "its queue gave it up; delivery 10 failed with HandlerFailed; its broker says MaxDeliveryCountExceeded"
+    )
+
+
+async def test_a_processed_dead_letter_is_finished(place: Place) -> None:
+    await place.take(accounts(), delivered(deposit("m-1")))
+    assert await place.settler.settle(accounts(), delivered(deposit("m-1")), "accounts") == "processed"
+    assert len({output.id for output in place.published}) == 1
+
+
+async def test_the_same_body_under_two_numbers_is_put_aside_twice(place: Place) -> None:
+    kind = accounts()
+    for number in (7, 8, 8):
+        unreadable = delivered(Content(b"?"), sequence_number=number)
+        assert await place.settler.settle(kind, unreadable, "accounts") == "parked"
+    for item in (delivered(Content(b"?"), sequence_number=number) for number in (7, 8)):
+        assert place.parked(aside_place(kind), message_key(UNREADABLE, id_of(item))) is not None

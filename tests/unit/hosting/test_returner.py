@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from azure.functions.queue import QueueMessage
 
-from exactlyonce import (
-    Entity,
-    Envelope,
-    Resequencer,
-    TryAgainLater,
-)
+from exactlyonce import Resequencer, TryAgainLater
 from exactlyonce.blobs.port import AwaitedBlobs, MemoryBlobs
 from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
 from exactlyonce.hosting.deliveries.triggers import PlainJson, envelope_of
@@ -57,9 +51,7 @@ async def test_a_returned_message_keeps_its_data_in_the_blob(place: Place) -> No
     kind, base = accounts(), "https://account.blob.core.windows.net/blobs"
     claims = ClaimChecks(AwaitedBlobs(MemoryBlobs(), base))
     left = await claims.left(dated(deposit("m-1")))
-    settler = replace(place.settler, claims=claims)
-    given_up = QueueMessage(id="q-1", body=left.to_json().text.encode())  # type: ignore[no-untyped-call]
-    assert await settler.settle(kind, given_up, "accounts") == "returned"
+    assert await place.settle(kind, left, by=replace(place.settler, claims=claims)) == "returned"
     assert place.returned == [left.once_more(1)]
 
 
@@ -67,8 +59,7 @@ async def test_a_message_whose_data_cannot_be_fetched_is_returned(place: Place) 
     kept, base = MemoryBlobs(), "https://account.blob.core.windows.net/blobs"
     left = await ClaimChecks(AwaitedBlobs(kept, base)).left(dated(deposit("m-1")))
     settles = replace(place.settler, claims=ClaimChecks(Away(kept, base)))
-    given_up = QueueMessage(id="q-1", body=left.to_json().text.encode())  # type: ignore[no-untyped-call]
-    assert await settles.settle(accounts(), given_up, "accounts") == "returned"
+    assert await place.settle(accounts(), left, by=settles) == "returned"
     assert place.returned == [left.once_more()]
     with pytest.raises(TryAgainLater):
         await settles.settle(accounts(), delivered(left), "accounts")
@@ -78,21 +69,13 @@ async def test_a_message_whose_data_cannot_be_fetched_is_returned(place: Place) 
 async def test_a_returned_message_too_large_for_its_queue_goes_by_reference_or_is_parked(
     place: Place, blobs: bool
 ) -> None:
-    kind = accounts()
-    message = full(kind, place)
-    settler = place.settler
+    kind, settler = accounts(), place.settler
+    bare = dated(deposit("m-1", padding=""))  # The message is as long as its queue takes.
+    message = dated(deposit("m-1", padding="x" * (place.routes.limits["accounts"] - bare.to_json().size)))
     if blobs:
         base = "https://account.blob.core.windows.net/blobs"
         claims = ClaimChecks(AwaitedBlobs(MemoryBlobs(), base))
         returning = replace(settler.settler.returner, claims=claims)
         settler = replace(settler, settler=replace(settler.settler, returner=returning), claims=claims)
-    given_up = QueueMessage(id="q-1", body=message.to_json().text.encode())  # type: ignore[no-untyped-call]
-    assert await settler.settle(kind, given_up, "accounts") == ("returned" if blobs else "parked")
+    assert await place.settle(kind, message, by=settler) == ("returned" if blobs else "parked")
     assert [item.reference is not None for item in place.returned] == ([True] if blobs else [])
-
-
-def full(kind: Entity[Any], place: Place) -> Envelope:
-    """A message as long as its queue takes."""
-    del kind
-    bare = dated(deposit("m-1", padding=""))
-    return dated(deposit("m-1", padding="x" * (place.routes.limits["accounts"] - bare.to_json().size)))

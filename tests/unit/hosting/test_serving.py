@@ -54,17 +54,11 @@ def by_hand(*queues: tuple[str, str]) -> Functions:
     return registered(app)
 
 
-def test_a_storage_queue_gets_its_function_and_that_of_its_poison_queue_and_the_application_a_sweeper() -> None:
-    expected = (
-        ("process_account_changes", "account-changes"),
-        ("settle_account_changes", "account-changes-poison"),
-    )
-    assert served(on_storage()) == by_hand(*expected)
-
-
-def test_a_destination_is_served_at_the_queue_that_settings_map_it_to() -> None:
-    mapped = {"account-changes": "changes"}
-    expected = ("process_account_changes", "changes"), ("settle_account_changes", "changes-poison")
+@pytest.mark.parametrize(("mapped", "queue"), [({}, "account-changes"), ({"account-changes": "changes"}, "changes")])
+def test_a_storage_queue_gets_its_function_and_that_of_its_poison_queue_and_the_application_a_sweeper(
+    mapped: dict[str, str], queue: str
+) -> None:
+    expected = ("process_account_changes", queue), ("settle_account_changes", f"{queue}-poison")
     assert served(on_storage(**mapped)) == by_hand(*expected)
 
 

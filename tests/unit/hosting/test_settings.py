@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -19,8 +18,8 @@ BUS = f"Endpoint=sb://name.servicebus.windows.net/;SharedAccessKeyName=all;Share
 
 @pytest.fixture(autouse=True)
 def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("endpoint", "Endpoint"):
-        monkeypatch.delenv(f"COSMOS__account{name}", raising=False)
+    for name in ("COSMOS__accountendpoint", "AzureFunctionsJobHost__functionTimeout", "AzureWebJobsScriptRoot"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COSMOS__accountEndpoint", "https://example.documents.azure.com:443/")
     monkeypatch.setenv("COSMOS__database", "shop")
 
@@ -36,9 +35,9 @@ def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
     assert KEY not in repr(settings)
 
 
-def test_what_proves_and_what_expires_is_as_said_or_as_usual(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_to_prove_and_the_expiry_have_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     usual = Settings.load()
-    assert (usual.proved_within, usual.expiry) == (None, "job")
+    assert (usual.proved_within, usual.expiry, usual.delivery_timeout) == (None, "job", 60)
     monkeypatch.setenv("EXACTLYONCE__provedWithin", "PT3M")
     monkeypatch.setenv("EXACTLYONCE__expiry", "store")
     settings = Settings.load()
@@ -151,7 +150,7 @@ def test_an_address_in_place_of_a_host_name_is_refused(host: str) -> None:
         ServiceBusConnection.load("Orders", {"Orders__fullyQualifiedNamespace": host})
 
 
-def test_one_setting_moves_the_outputs_to_service_bus(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_single_setting_moves_the_outputs_to_service_bus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AzureWebJobsStorage", "UseDevelopmentStorage=true")
     monkeypatch.setenv("ServiceBus", BUS)
     settings, connections = load_all(["receipts"])
@@ -197,65 +196,55 @@ def test_an_unknown_transport_is_refused_with_the_known_ones(monkeypatch: pytest
         load_all([], value)
 
 
-class TestDeliveryTimeout:
-    @pytest.fixture(autouse=True)
-    def _host(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        for name in ("AzureFunctionsJobHost__functionTimeout", "AzureWebJobsScriptRoot"):
-            monkeypatch.delenv(name, raising=False)
+@pytest.fixture
+def host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], None]:
+    """Says what host.json says."""
+    monkeypatch.setenv("AzureWebJobsScriptRoot", str(tmp_path))
 
-    @pytest.fixture
-    def host(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], None]:
-        """Says what host.json says."""
-        monkeypatch.setenv("AzureWebJobsScriptRoot", str(tmp_path))
+    def say(text: str) -> None:
+        (tmp_path / "host.json").write_text(text, "utf-8")
 
-        def say(text: str) -> None:
-            (tmp_path / "host.json").write_text(text, "utf-8")
+    return say
 
-        return say
 
-    def test_the_delivery_timeout_is_a_minute_without_a_host_limit(self) -> None:
-        assert Settings.load().delivery_timeout == 60
+LIMITS = [("00:01:30", 45), ("00:02:00", 60), ("00:30:00", 60), ("1.00:00:10", 60), ("-1", 60), ("soon", 60), ("", 60)]
+UNLIMITED = [(text, 60) for text in ("", "{", "[]", "{}", '{"functionTimeout": 5}', "\ufeff{}")]
 
-    @pytest.mark.parametrize(
-        ("written", "seconds"),
-        [("00:01:30", 45), ("00:02:00", 60), ("00:30:00", 60), ("1.00:00:10", 60), ("-1", 60), ("soon", 60), ("", 60)],
-    )
-    def test_the_delivery_timeout_is_half_of_a_shorter_host_limit(
-        self, host: Callable[[str], None], written: str, seconds: float
-    ) -> None:
-        host(json.dumps({"version": "2.0", "functionTimeout": written}))
-        assert Settings.load().delivery_timeout == seconds
 
-    @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"functionTimeout": 5}', "\ufeff{}"])
-    def test_a_host_json_without_a_limit_is_ignored(self, host: Callable[[str], None], text: str) -> None:
-        host(text)
-        assert Settings.load().delivery_timeout == 60
+@pytest.mark.parametrize(
+    ("written", "seconds"), [*((f'{{"functionTimeout": "{limit}"}}', half) for limit, half in LIMITS), *UNLIMITED]
+)
+def test_the_delivery_timeout_is_a_minute_or_half_of_a_shorter_host_limit(
+    host: Callable[[str], None], written: str, seconds: float
+) -> None:
+    assert Settings.load().delivery_timeout == 60  # There is no host.json yet.
+    host(written)
+    assert Settings.load().delivery_timeout == seconds
 
-    def test_a_missing_host_json_is_ignored(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        monkeypatch.setenv("AzureWebJobsScriptRoot", str(tmp_path / "elsewhere"))
-        assert Settings.load().delivery_timeout == 60
 
-    def test_an_application_setting_overrides_host_json(
-        self, host: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        host('\ufeff{"functionTimeout": "00:01:00"}')
-        assert Settings.load().delivery_timeout == 30
-        monkeypatch.setenv("AzureFunctionsJobHost__functionTimeout", "00:00:50")
-        assert Settings.load().delivery_timeout == 25
+def test_an_application_setting_overrides_host_json(
+    host: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host('\ufeff{"functionTimeout": "00:01:00"}')
+    assert Settings.load().delivery_timeout == 30
+    monkeypatch.setenv("AzureFunctionsJobHost__functionTimeout", "00:00:50")
+    assert Settings.load().delivery_timeout == 25
 
-    def test_a_delivery_timeout_beyond_half_of_the_host_limit_is_refused_with_both_numbers(
-        self, host: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        host('{"functionTimeout": "00:05:00"}')
-        monkeypatch.setenv("EXACTLYONCE__deliveryTimeout", "150")
-        assert Settings.load().delivery_timeout == 150
-        monkeypatch.setenv("EXACTLYONCE__deliveryTimeout", "151")
-        error = r"EXACTLYONCE__deliveryTimeout is wrong \(151 s is more than half of the 300 s .*functionTimeout"
-        with pytest.raises(ConfigurationError, match=error):
-            Settings.load()
 
-    @pytest.mark.parametrize("value", ["0", "0.9", "-1", "nan", "inf", "PT1M", ""])
-    def test_an_invalid_delivery_timeout_is_refused(self, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
-        monkeypatch.setenv("EXACTLYONCE__deliveryTimeout", value)
-        with pytest.raises(ConfigurationError, match=r"EXACTLYONCE__deliveryTimeout is wrong .* or remove it"):
-            Settings.load()
+def test_a_delivery_timeout_beyond_half_of_the_host_limit_is_refused_with_both_numbers(
+    host: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host('{"functionTimeout": "00:05:00"}')
+    monkeypatch.setenv("EXACTLYONCE__deliveryTimeout", "150")
+    assert Settings.load().delivery_timeout == 150
+    monkeypatch.setenv("EXACTLYONCE__deliveryTimeout", "151")
+    error = r"EXACTLYONCE__deliveryTimeout is wrong \(151 s is more than half of the 300 s .*functionTimeout"
+    with pytest.raises(ConfigurationError, match=error):
+        Settings.load()
+
+
+@pytest.mark.parametrize("value", ["0", "0.9", "-1", "nan", "inf", "PT1M", ""])
+def test_an_invalid_delivery_timeout_is_refused(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("EXACTLYONCE__deliveryTimeout", value)
+    with pytest.raises(ConfigurationError, match=r"EXACTLYONCE__deliveryTimeout is wrong .* or remove it"):
+        Settings.load()

@@ -32,7 +32,7 @@ from exactlyonce.effects.effect import Step
 from exactlyonce.effects.library import WriteBook
 from exactlyonce.hosting.config.functions import EVERY_MINUTE, register_sweeper
 from exactlyonce.hosting.upkeep import sweeper as sweeper_module
-from exactlyonce.hosting.upkeep.sweeper import AT_ONCE, LONGEST, Sweeper
+from exactlyonce.hosting.upkeep.sweeper import LONGEST, Sweeper
 from exactlyonce.records.library import Search
 from exactlyonce.records.outbox import Output
 from exactlyonce.stores.memory.listing import MemoryListing
@@ -70,7 +70,7 @@ class LateSave(NoTrouble):
 
 
 class Place(World):
-    """A world whose queues take nothing at first, so that all outputs are owed, and its sweeper."""
+    """A world whose queues take nothing at first, and its sweeper."""
 
     def __init__(self) -> None:
         self.open = False
@@ -81,13 +81,14 @@ class Place(World):
         return self.open and not any(output.envelope.value["source"] == f"account/{item}" for item in self.broken)
 
     async def owe(self, type: Entity[Any], *messages: Envelope) -> None:
-        """Process messages whose outputs are not published; their process crashes. An hour passes."""
+        """Process messages whose outputs are not published; their process crashes. An hour passes, and the queues open."""
         process = self.process(backoff=Backoff(tries=1))
         for message in messages:
             with pytest.raises(TryAgainLater):
                 await process.deliver(type, message)
         await process.crash()
         await self.later()
+        self.open = True
 
     async def later(self) -> None:
         await self.clock.sleep(3600)
@@ -102,23 +103,14 @@ def place() -> Place:
 
 
 @pytest.mark.parametrize("strategy", [Outbox(), Colocated()])
-async def test_what_a_process_that_died_left_owed_is_published_once(place: Place, strategy: Strategy) -> None:
+async def test_outputs_that_a_process_left_owed_are_published_once(place: Place, strategy: Strategy) -> None:
     kind = accounts(strategy)
     await place.owe(kind, deposit("m-1", "a"), deposit("m-2", "b"))
-    place.open = True
     swept = await place.sweeper().sweep([kind], MINUTE, 1_000)
     assert (swept.swept, swept.failed, swept.left) == (2, (), 0)
     assert sorted(output.envelope.value["source"] for output in place.published) == ["account/a", "account/b"]
     assert (await place.sweeper().sweep([kind], MINUTE, 1_000)).swept == 0
     assert not place.facts().owing
-
-
-async def test_records_beside_an_entity_that_have_owed_for_a_moment_are_left_alone(place: Place) -> None:
-    kind = accounts(Colocated())
-    await place.owe(kind, deposit("m-1"))
-    place.open = True
-    assert (await place.sweeper().sweep([kind], timedelta(hours=2), 1_000)).swept == 0
-    assert not place.published
 
 
 @pytest.mark.parametrize(("behind", "swept"), [(timedelta(0), 0), (timedelta(hours=2), 1)])
@@ -127,7 +119,6 @@ async def test_a_moment_is_told_by_the_stores_time_whatever_the_clock_says(
 ) -> None:
     kind = accounts(Colocated())
     await place.owe(kind, deposit("m-1"))
-    place.open = True
     runtime = Runtime(place.clock, Random(1), present=lambda: place.clock.now() + behind)
     sweeper = Sweeper(maintenance(place), MemoryListing(place.store), runtime)
     assert (await sweeper.sweep([kind], timedelta(hours=2), 1_000)).swept == swept
@@ -173,7 +164,7 @@ async def test_a_silent_book_is_searched_again_after_an_hour_and_after_a_day(pla
     assert searched == [20, 80, 1_460]
 
 
-async def test_what_lands_after_the_first_search_is_found_by_a_later_one(place: Place) -> None:
+async def test_a_save_that_lands_after_the_first_search_is_found_by_a_later_search(place: Place) -> None:
     kind = accounts()
     place.store._trouble = LateSave()
     process = place.process(backoff=Backoff(tries=1))
@@ -213,7 +204,7 @@ async def test_a_number_that_is_stuck_is_searched_though_its_process_is_alive(pl
 async def test_a_book_is_not_done_with_while_something_of_it_is_owed(place: Place) -> None:
     kind, listing = accounts(), Counting(place.store)
     await place.owe(kind, deposit("m-1", "a"), deposit("m-2", "b"))
-    place.open, place.broken = True, {"a"}
+    place.broken = {"a"}
     for _ in range(3):
         await place.sweeper(listing).sweep([kind], MINUTE)
     assert listing.searches == 3
@@ -226,9 +217,9 @@ async def test_a_book_is_not_done_with_while_something_of_it_is_owed(place: Plac
 async def test_a_sweep_of_some_types_or_of_some_entities_leaves_books_to_be_searched(place: Place) -> None:
     kind = accounts()
     await place.owe(kind, deposit("m-1", "a"), deposit("m-2", "b"))
-    place.open = True
     assert (await place.sweeper().sweep([BOARDS], MINUTE, whole=False)).swept == 0
-    assert (await place.sweeper().sweep([kind], MINUTE, 1)).left == 1
+    swept = await place.sweeper().sweep([kind], MINUTE, 1)
+    assert (swept.swept, swept.left) == (1, 1)
     assert (await place.sweeper().sweep([kind], MINUTE)).swept == 1
 
 
@@ -239,7 +230,6 @@ async def test_books_that_cannot_be_listed_are_reported_and_stop_nothing_else(pl
 
     kind = accounts(Colocated())
     await place.owe(kind, deposit("m-1"))
-    place.open = True
     swept = await place.sweeper(Silent(place.store)).sweep([kind], MINUTE)
     assert (swept.swept, swept.failed) == (1, (("books", "TryAgainLater: no answer since 0"),))
 
@@ -255,7 +245,6 @@ async def test_only_the_first_run_of_a_process_looks_at_books_that_are_done_with
     kind = accounts()
     await place.owe(kind, deposit("m-1"))
     began = int(place.clock.now().timestamp())
-    place.open = True
     sweeper = place.sweeper(Asked(place.store))
     for _ in range(5):
         await sweeper.sweep([kind], MINUTE)
@@ -294,7 +283,6 @@ async def test_a_stream_owes_nothing_of_messages_from_queues(place: Place) -> No
 
 async def test_a_read_model_publishes_what_it_owes(place: Place) -> None:
     await place.owe(BOARDS, scored(1, answers=2))
-    place.open = True
     assert (await place.sweeper().sweep([BOARDS], MINUTE, 1_000)).swept == 1
     assert len(place.published) == 2
     assert not place.facts().owing
@@ -353,7 +341,7 @@ async def test_an_entity_that_fails_is_reported_and_does_not_stop_the_others(
 ) -> None:
     kind = accounts()
     await place.owe(kind, *(deposit(f"m-{item}", item, padding="the-body") for item in "abc"))
-    place.open, place.broken = True, {"b"}
+    place.broken = {"b"}
     with caplog.at_level(logging.INFO):
         swept = await place.sweeper().sweep([kind], MINUTE, 1_000)
     assert (swept.swept, swept.left) == (2, 0)
@@ -369,7 +357,6 @@ async def test_an_entity_that_fails_is_reported_and_does_not_stop_the_others(
 async def test_a_foreign_error_is_reported_by_its_class_only(place: Place) -> None:
     kind = accounts()
     await place.owe(kind, deposit("m-1", "a"), deposit("m-2", "b"))
-    place.open = True
     raising = iter([ValueError("what the body says")])
 
     def outcome(_: Output) -> tuple[bool, bool]:
@@ -391,44 +378,12 @@ async def test_a_type_that_cannot_be_listed_does_not_stop_the_others(place: Plac
 
     kind = accounts()
     await place.owe(kind, deposit("m-1"))
-    place.open = True
     swept = await place.sweeper(Silent(place.store)).sweep([BOARDS, kind], MINUTE, 1_000)
     assert swept.swept == 1
     assert swept.failed == (("board", "TryAgainLater: the container could not be searched"),)
     listing = Counting(place.store)
     await place.sweeper(listing).sweep([kind], MINUTE)
     assert listing.searches == 1  # Something of its book may be on a board.
-
-
-async def test_entities_that_always_fail_do_not_block_the_others(place: Place) -> None:
-    kind = accounts()
-    names = [f"a{number}" for number in range(12)]
-    await place.owe(kind, *(deposit(f"m-{name}", name) for name in names))
-    place.open, place.broken = True, set(names[:10])
-    sweeper = place.sweeper()
-    for _ in range(60):
-        swept = await sweeper.sweep([kind], MINUTE, 3)
-        assert swept.swept + len(swept.failed) == 3
-        if len(place.published) == 2:
-            break
-    assert {output.envelope.value["source"] for output in place.published} == {"account/a10", "account/a11"}
-
-
-async def test_more_failures_than_workers_do_not_block_the_others(place: Place) -> None:
-    kind = accounts()
-    names = [f"a{number:03}" for number in range(AT_ONCE + 4)]
-    await place.owe(kind, *(deposit(f"m-{name}", name) for name in names))
-    place.open, place.broken = True, set(names[:-2])
-    swept = await place.sweeper().sweep([kind], MINUTE, 100)
-    assert (swept.swept, len(swept.failed), swept.left) == (2, AT_ONCE + 2, 0)
-
-
-async def test_entities_over_the_limit_are_counted_as_left(place: Place) -> None:
-    kind = accounts()
-    await place.owe(kind, *(deposit(f"m-{item}", item) for item in "abcde"))
-    place.open = True
-    swept = await place.sweeper().sweep([kind], MINUTE, 2)
-    assert (swept.swept, swept.left) == (2, 3)
 
 
 async def test_a_long_run_starts_no_further_entity(place: Place) -> None:
@@ -449,7 +404,6 @@ async def test_a_long_run_starts_no_further_entity(place: Place) -> None:
 async def test_two_sweepers_at_once_publish_copies_at_most(place: Place) -> None:
     kind = accounts()
     await place.owe(kind, *(deposit(f"m-{item}", item) for item in "abc"))
-    place.open = True
     await asyncio.gather(*(place.sweeper().sweep([kind], MINUTE, 1_000) for _ in range(2)))
     assert len({output.id for output in place.published}) == 3
     assert not place.facts().owing
@@ -496,7 +450,7 @@ async def test_a_run_goes_on_behind_those_that_it_has_tried(place: Place, monkey
     assert sorted(map(str, strategy.swept)) == sorted(map(str, names))
 
 
-async def test_those_that_failed_come_after_the_others(place: Place) -> None:
+async def test_failed_entities_come_after_the_others(place: Place) -> None:
     strategy = Trying()
     names: list[PartitionValue] = [f"s{number}" for number in range(20)]
     listing = Names(place.store, names, place.clock)
@@ -526,21 +480,6 @@ async def test_entities_of_one_id_in_several_partitions_are_all_swept(place: Pla
     """For Python the partition values 1 and True are equal."""
     swept = await place.sweeper(Names(place.store, ["x", "y", 1, True], place.clock)).sweep([accounts()], MINUTE, 10)
     assert (swept.swept, swept.failed) == (4, ())
-
-
-async def test_an_applications_own_strategy_is_swept_by_its_own_sweep() -> None:
-    class Other(Outbox):
-        def sweep(self, work: Work, memory: Memory) -> Step[Finished | Again]:
-            swept.append(work.entity)
-            yield from ()
-            return Finished(memory)
-
-    swept: list[EntityRef] = []
-    place = Place()
-    kind = accounts(Other())
-    await place.owe(kind, deposit("m-1"))
-    assert (await place.sweeper().sweep([kind], MINUTE, 10)).swept == 1
-    assert swept == [kind.ref("a")]
 
 
 async def test_the_timer_that_is_registered_awaits_a_sweep() -> None:

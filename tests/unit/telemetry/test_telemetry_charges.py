@@ -73,16 +73,6 @@ async def test_charges_are_recorded_by_operation_and_add_up(emulator: RunningEmu
     assert charged > 10
 
 
-async def test_requests_are_the_same_with_and_without_an_observer(emulator: RunningEmulator) -> None:
-    seen: list[list[tuple[str, float]]] = []
-    for observed in (None, Observed(ManualClock())):
-        before = emulator.last_request()
-        await process(emulator, observed, (f"h-{len(seen)}", "h-2"))
-        seen.append([(request.operation, request.charge) for request in emulator.requests(before)])
-    assert seen[0] == seen[1]
-    assert len(seen[0]) > 6
-
-
 def test_requests_outside_of_effects_are_charged_to_other() -> None:
     """Verifying the account, and looking for entities that owe."""
     observed = Observed(ManualClock())

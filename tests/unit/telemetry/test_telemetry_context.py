@@ -21,11 +21,7 @@ from tests.samples import SENT, Deposited, accounts, deposit, ledger_queue
 
 ONE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 OTHER = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00"
-STRATEGIES: list[Strategy] = [
-    Outbox(),
-    Colocated(),
-    VersionStream(),
-]
+STRATEGIES: list[Strategy] = [Outbox(), Colocated(), VersionStream()]
 ANY_STRATEGY = pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: repr(strategy)[:40])
 
 
@@ -89,10 +85,7 @@ async def test_a_number_and_a_trace_go_together() -> None:
     [
         ((), ()),
         ((("other", "x"), ("traceparent", ONE)), (("traceparent", ONE),)),
-        (
-            (("traceparent", ONE), ("tracestate", "vendor=1")),
-            (("traceparent", ONE), ("tracestate", "vendor=1")),
-        ),
+        ((("traceparent", ONE), ("tracestate", "vendor=1")), (("traceparent", ONE), ("tracestate", "vendor=1"))),
         ((("traceparent", ONE), ("tracestate", "x" * (MAX_TRACESTATE_LENGTH + 1))), (("traceparent", ONE),)),
         ((("traceparent", ONE), ("tracestate", 7)), (("traceparent", ONE),)),
         ((("traceparent", ONE + "-x"),), ()),

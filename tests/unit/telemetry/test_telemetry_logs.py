@@ -20,12 +20,7 @@ from tests.samples import SENT, Account, Deposit, Deposited, ledger_queue
 from tests.unit.telemetry.observed import Observed
 
 SECRET = "hunter2-AccountKey=c2VjcmV0"
-STRATEGIES: list[Strategy] = [
-    Outbox(),
-    Colocated(),
-    VersionStream(snapshot_every=2),
-    Resequencer(),
-]
+STRATEGIES: list[Strategy] = [Outbox(), Colocated(), VersionStream(snapshot_every=2), Resequencer()]
 FATES = dict.fromkeys((Fate.LOST_BEFORE, Fate.LOST_AFTER, Fate.REPEATED, Fate.DELAYED, Fate.BUSY), 0.12)
 
 

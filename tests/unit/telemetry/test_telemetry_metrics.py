@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from exactlyonce import Colocated, Envelope, ExactlyOnceError, Outbox, Resequencer, TryAgainLater, VersionStream
+from exactlyonce import Colocated, Envelope, Outbox, Resequencer, TryAgainLater, VersionStream
 from exactlyonce.attempt import Strategy, Work
 from exactlyonce.drivers.retry import Backoff
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect, Reply
@@ -29,7 +29,7 @@ from exactlyonce.testing.world import InstantClock, ManualClock, Process, Seeded
 from exactlyonce.values.frozen_json import Json
 from handlers.leader_board import boards, leader_board
 from tests.asking import sweep
-from tests.samples import SENT, accounts, breaking, deposit, ledger_queue
+from tests.samples import SENT, accounts, deposit, ledger_queue
 from tests.unit.telemetry.observed import Observed
 
 STRATEGIES: dict[str, Strategy] = {
@@ -37,13 +37,7 @@ STRATEGIES: dict[str, Strategy] = {
     "co-located": Colocated(),
     "stream": VersionStream(snapshot_every=3),
 }
-FATES = {
-    Fate.LOST_BEFORE: 0.08,
-    Fate.LOST_AFTER: 0.08,
-    Fate.REPEATED: 0.1,
-    Fate.DELAYED: 0.08,
-    Fate.BUSY: 0.08,
-}
+FATES = {Fate.LOST_BEFORE: 0.08, Fate.LOST_AFTER: 0.08, Fate.REPEATED: 0.1, Fate.DELAYED: 0.08, Fate.BUSY: 0.08}
 WITHOUT_REPLY = ("delete_staged", "delete_pages", "replace_companions")
 """Best effort: nobody learns what became of them."""
 
@@ -131,14 +125,7 @@ async def test_the_numbers_of_a_faulty_run_are_those_of_its_faults(name: str, se
     assert observed.total(names.CONFLICTS) == setting.store.answers["Conflict"] > 0
 
 
-@pytest.mark.parametrize(
-    ("name", "found"),
-    [
-        ("outbox", "ledger"),
-        ("co-located", "record"),
-        ("stream", "stream"),
-    ],
-)
+@pytest.mark.parametrize(("name", "found"), [("outbox", "ledger"), ("co-located", "record"), ("stream", "stream")])
 async def test_a_duplicate_is_counted_by_where_it_was_found(name: str, found: str) -> None:
     setting = Setting(STRATEGIES[name])
     for _ in range(3):
@@ -164,7 +151,7 @@ async def test_a_duplicate_whose_mark_left_the_ledger_is_found_in_a_page() -> No
     assert setting.observed.by(names.DUPLICATES, "exactlyonce.found") == {"page": 1}
 
 
-async def test_what_is_open_in_the_book_of_a_process_is_measured_when_it_is_written() -> None:
+async def test_open_numbers_in_a_book_are_measured_when_the_book_is_written() -> None:
     observed = Observed(ManualClock())
 
     async def write(reply: Any, *open: int) -> None:
@@ -214,14 +201,6 @@ async def test_a_message_given_back_after_its_commit_counts_as_a_duplicate() -> 
     assert observed.total(names.PROCESSED) == 1
     assert observed.by(names.FAILED, "error.type") == {"TryAgainLater": 1}
     assert observed.by(names.DUPLICATES, "exactlyonce.found") == {"ledger": 1}
-
-
-async def test_a_message_that_fails_is_counted_by_its_error() -> None:
-    setting = Setting(Outbox())
-    with pytest.raises(ExactlyOnceError):
-        await setting.process.deliver(setting.entity, breaking("m-1"))
-    assert setting.observed.by(names.FAILED, "error.type") == {"HandlerFailed": 1}
-    assert setting.observed.total(names.PROCESSED) == 0
 
 
 async def test_the_lag_is_from_a_messages_time_to_its_commit() -> None:

@@ -91,20 +91,6 @@ def printed(code: str) -> str:
     return ran.stdout.strip()
 
 
-def test_a_process_without_the_api_looks_for_nothing() -> None:
-    code = (
-        "import sys\n"
-        "from datetime import datetime\n"
-        "sys.modules['opentelemetry'] = None  # Importing it fails, as where it is not installed.\n"
-        "import exactlyonce, exactlyonce.hosting\n"
-        "from exactlyonce.hosting.accounts.port import observer_of_this_process\n"
-        "del sys.modules['opentelemetry']\n"
-        "loaded = sorted(one for one in sys.modules if one.split('.')[0] == 'opentelemetry')\n"
-        "print(observer_of_this_process(datetime.now), loaded)\n"
-    )
-    assert printed(code) == "None []"
-
-
 def test_everything_works_where_the_api_is_not_installed() -> None:
     code = (
         "import asyncio, importlib.abc, sys\n"

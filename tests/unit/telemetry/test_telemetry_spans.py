@@ -69,7 +69,7 @@ async def played() -> Range:
     return range_
 
 
-async def test_one_trace_leads_from_the_request_to_the_leader_board(played: Range) -> None:
+async def test_a_single_trace_leads_from_the_request_to_the_leader_board(played: Range) -> None:
     observed = played.observed
     sent, shot, board = (observed.one(name) for name in ("send shooting-range", "process range", "process board"))
     assert {span.context.trace_id for span in (sent, shot, board)} == {observed.one("POST").context.trace_id}

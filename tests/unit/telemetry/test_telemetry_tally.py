@@ -134,11 +134,7 @@ def test_without_an_entry_the_mark_tells_whether_a_save_of_unknown_outcome_was_a
 
 @pytest.mark.parametrize(
     "found",
-    [
-        with_companions(record("t-1")),
-        with_companions(stream_entry("t-1")),
-        with_companions(numbered(held=False)),
-    ],
+    [with_companions(record("t-1")), with_companions(stream_entry("t-1")), with_companions(numbered(held=False))],
 )
 def test_a_message_committed_by_an_earlier_attempt_is_no_duplicate(found: tuple[Any, Any]) -> None:
     lost = (SaveEntity(ENTITY, document(), None), UNKNOWN)
@@ -146,12 +142,9 @@ def test_a_message_committed_by_an_earlier_attempt_is_no_duplicate(found: tuple[
     assert outcome([begun("t-2", LATER), lost], [found]) != "processed"
 
 
-def test_a_message_held_by_an_earlier_attempt_is_held() -> None:
-    assert outcome([begun("t-1")], [with_companions(numbered(held=True))]) == "held"
-
-
-def test_a_message_held_by_this_attempt_is_held() -> None:
+def test_a_message_that_an_attempt_of_this_run_held_is_held() -> None:
     save = SaveBatch(ENTITY, document(), None, (numbered(held=True),))
+    assert outcome([begun("t-1")], [with_companions(numbered(held=True))]) == "held"
     assert outcome([begun("t-1"), (save, Saved("1", None))]) == "held"
 
 

@@ -46,12 +46,12 @@ def test_the_workbook_has_the_form_of_one() -> None:
         assert content["query"].count("(") == content["query"].count(")")
 
 
-def test_it_shows_every_metric_and_no_other() -> None:
+def test_the_workbook_shows_every_metric_and_no_other() -> None:
     assert {name for content in queries() for name in names(content["query"])} == METRICS
 
 
 @pytest.mark.parametrize("label", sorted({item for content in queries() for item in labels(content["query"])}))
-def test_it_asks_for_labels_that_there_are(label: str) -> None:
+def test_the_workbook_asks_for_existing_labels(label: str) -> None:
     assert f'"{label}"' in SOURCES
 
 
