@@ -15,8 +15,8 @@ from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedM
 from exactlyonce.records.ledger import by_hash
 from exactlyonce.values.envelope import message_hash
 from tests.model.searches import name_of
-from verification.explorers import deliveries
 from verification.explorers import explorer as exploring
+from verification.explorers import moves as deliveries
 from verification.explorers.explorer import Explorer
 from verification.explorers.reductions import State
 from verification.scenarios.companions import COLOCATED, FAULTS, IN_ORDER, ONE, ONE_BY_ONE, STREAM, TWO, numbered

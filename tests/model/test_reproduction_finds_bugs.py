@@ -40,7 +40,7 @@ from exactlyonce.records.outbox import Output
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.values.frozen_json import Json
 from local_cosmos.inprocess import RunningEmulator
-from tests.model.broken_memory import TWINS
+from tests.model.broken_memory import BROKEN_MEMORY
 from tests.model.walking import OUTBOX_WALKS, played, walked
 from tests.model.walking_companions import WALKS
 from verification.checker.search import explore
@@ -50,8 +50,8 @@ from verification.reproduction.conductor import Divergence
 from verification.reproduction.correspondence import Correspondence, TornViewError, entity_log, library_log
 from verification.reproduction.reality import emulator_of_the_model
 from verification.world.companions_handler import ENTITY
-from verification.world.mentions import WriteDown
 from verification.world.scenario import Scenario
+from verification.world.writes import WriteDown
 
 
 @pytest.fixture(scope="module")
@@ -306,7 +306,7 @@ class NeverCloses(Shelf):
 class TestADifference:
     """Names the step, and what is different."""
 
-    twin = next(twin for twin in TWINS if twin.name == "the page is written after the commit")
+    twin = next(twin for twin in BROKEN_MEMORY if twin.name == "the page is written after the commit")
 
     async def test_in_what_is_asked(self, emulator: RunningEmulator) -> None:
         trace = explore(self.twin.scenario_with_twin()).trace

@@ -24,8 +24,6 @@ class Report(yieldcheck.Report[State, Move]):
     """What a search found.
 
     Attributes:
-        trace: the events of a shortest way to the violation.
-        witnessed: what was seen somewhere.
         runs: how often production code ran.
     """
 
@@ -35,7 +33,6 @@ class Report(yieldcheck.Report[State, Move]):
 
     @property
     def story(self) -> tuple[str, ...]:
-        """The trace for people."""
         return tuple(str(event) for event in self.trace)
 
     @property
@@ -62,7 +59,6 @@ def explore(
 
 
 def _explored(explorer: Explorer, limit: int, *, liveness: bool, show: Callable[[Progress], None]) -> Report:
-    """The report of a search."""
     found: dict[str, Any] = vars(yieldcheck.check(explorer, limit, liveness=liveness, show=show))
     trace = events_of(explorer, explorer.start(), found["path"])
     return Report(**found, trace=trace, witnessed=explorer.witnessed, runs=explorer.workers.runs)

@@ -25,13 +25,12 @@ from verification.explorers.explorer import Explorer
 from verification.explorers.moves import Move
 from verification.explorers.reductions import State
 from verification.world.answers import STALE, World
-from verification.world.judge import Commit
 from verification.world.outbox_handler import key_of_number
 from verification.world.scenario import AT, PLACES, TICK, Scenario
 from verification.world.store import NOW as WRITTEN
 from verification.world.store import Entity, Store, Version
 from verification.world.workers import Worker, Workers
-from verification.world.writes import Answer, Writes
+from verification.world.writes import Answer, Commit, Writes
 
 FREE: Final = -1
 """What the queues say of a place in the stream where no message is."""
@@ -60,13 +59,11 @@ class EndlessExplorer(Explorer):
         return Naming(self.scenario, self.world.stores, self.workers, OLDEST + 1 if self.scenario.ages else 1)
 
     def start(self) -> State:
-        """No message has come."""
         store, queue, *rest = super().start()
         store = self.world.stores.changed(store, now=NOW if self.scenario.ages else 0)
         return (store, (FREE,) * len(queue), *rest)  # type: ignore[return-value]
 
     def moves(self, state: State) -> Iterator[Move]:
-        """Every step from a state, each state by its canonical name."""
         for move in super().moves(state):
             yield move._replace(state=self.naming.canonical(move.state))
 
@@ -95,7 +92,6 @@ class EndlessExplorer(Explorer):
                 yield Move(retired, False, None, -1, None, f"No copy of {key} will arrive any more")
 
     def _free(self, queue: tuple[int, ...], _now: int) -> Iterator[int]:
-        """The first free place for a new message of each sort of which there is not one for each place."""
         sorts = self.naming.sorts
         for sort in dict.fromkeys(sorts):
             places = self.naming.places_of((sort, 0))
@@ -162,7 +158,6 @@ class EndlessWrites(Writes):
 
 
 def stream_of(scenario: Scenario) -> EndlessExplorer:
-    """The explorer of an endless scenario."""
     return EndlessExplorer(scenario) if scenario.ages is None else AgedStream(scenario)
 
 

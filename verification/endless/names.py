@@ -10,21 +10,129 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import cache
 from itertools import accumulate, permutations, product
 from typing import Any, Final, NamedTuple
 
+from exactlyonce.effects.entity import Loaded, SaveEntity
+from exactlyonce.effects.library import FoundPages, WritePage
+from exactlyonce.protocols.steps.load import with_ledger
+from exactlyonce.records.ledger import Ledger, Page, by_hash
 from exactlyonce.records.library import number_of, transaction
 from exactlyonce.values.envelope import MILLISECOND, message_hash, milliseconds
-from verification.endless.past import documents_of, kept_pages, observable, older_versions, present, without_debts
+from exactlyonce.values.frozen_json import Json
 from verification.endless.renaming import Atom, names_of, renamed
 from verification.explorers.reductions import State, tidied
 from verification.world.books import book_in
-from verification.world.mentions import Write
 from verification.world.outbox_handler import key_of_number
-from verification.world.scenario import AT, TICK, Scenario
-from verification.world.store import Store, Stores, Version, ledger_of
-from verification.world.tasks import Start
+from verification.world.scenario import AT, TICK, Scenario, Start
+from verification.world.store import Entity, Library, Store, StoredPage, Stores, Version, ledger_of, transactions_of
 from verification.world.workers import Worker, Workers
+from verification.world.writes import Write
+
+Hashes = frozenset[str]
+"""Of live messages."""
+
+
+@cache
+def without_debts(document: Json, live: Hashes) -> Json:
+    """A document that owes for live messages only. What retired ones owed was published before they were acknowledged."""
+    ledger = ledger_of(document)
+    outbox = tuple(entry for entry in ledger.outbox if entry.cause in live)
+    return document if outbox == ledger.outbox else with_ledger(document, replace(ledger, outbox=outbox))
+
+
+def present(replies: tuple[Any, ...], live: Hashes) -> tuple[Any, ...]:
+    """The replies to a run, as if what it loaded owed for live messages only, and without pages that show it nothing."""
+    known: frozenset[str] = frozenset()
+    cut = 0
+    found: list[Any] = []
+    for reply in replies:
+        match reply:
+            case Loaded(document=Json() as document):
+                document = without_debts(document, live)
+                known |= transactions_of(document)
+                cut = ledger_of(document).cut
+                found.append(replace(reply, document=document))
+            case FoundPages():
+                found.append(
+                    FoundPages(tuple(page for page in reply.pages if _matters(page, cut - 1, frozenset(), live)))
+                )
+            case frozenset():
+                found.append(reply & known)
+            case _:
+                found.append(reply)
+    return tuple(found)
+
+
+def documents_of(workers: Iterable[Worker], delayed: Iterable[Write]) -> Iterator[Json]:
+    """The entity's documents that workers have loaded, and those that may still be saved."""
+    for worker in workers:
+        for reply in () if worker.situation is None else worker.situation.replies:
+            if isinstance(reply, Loaded) and reply.document is not None:
+                yield reply.document
+    yield from (write.document for write in delayed if isinstance(write, SaveEntity))
+
+
+def kept_pages(library: Library, cut: int, cuts: frozenset[int], live: Hashes) -> list[bool]:
+    """For each write of the library's log whether an attempt can notice it.
+
+    Args:
+        cut: number of the newest page, by the newest ledger.
+        cuts: the same of all ledgers from which an attempt may go on.
+    """
+    return [isinstance(item, StoredPage) and _matters(item.page, cut, cuts, live) for _, item in library.writes]
+
+
+def _matters(page: Page, cut: int, cuts: frozenset[int], live: Hashes) -> bool:
+    return page.number > cut or page.number in cuts or not live.isdisjoint(by_hash(page.marks))
+
+
+def observable(
+    delayed: tuple[Write, ...], library: Library, cut: int, cuts: frozenset[int], live: Hashes
+) -> tuple[Write, ...]:
+    """Delayed writes that change something: not those of pages that are there, or that nobody would notice.
+
+    What they save owes for live messages only.
+    """
+    there = {item.page for item in library.now.values() if isinstance(item, StoredPage)}
+    kept: list[Write] = []
+    for write in delayed:
+        if isinstance(write, SaveEntity):
+            kept.append(replace(write, document=without_debts(write.document, live)))
+        elif not isinstance(write, WritePage) or (write.page not in there and _matters(write.page, cut, cuts, live)):
+            kept.append(write)
+    return tuple(kept)
+
+
+def older_versions(entity: Entity, library: Library, owing: Hashes, live: Hashes) -> tuple[Version, ...]:
+    """The older versions on which an attempt can do what it can do on no other one.
+
+    Its commit fails, as it does where the entity is found absent. Its other observable acts: it publishes what live messages
+    owe, and acknowledges a live message that it finds. So a version is left out if the newest one owes, and knows, as much.
+
+    Args:
+        owing: hashes of the live messages whose outputs have not arrived.
+    """
+    newest = _knows(entity.ledger, library, live), _causes(entity.ledger)
+    lasting = []
+    for version in entity.versions[:-1]:
+        ledger = ledger_of(version.document)
+        more = not _knows(ledger, library, live) <= newest[0] or not owing & _causes(ledger) <= newest[1]
+        if version.document is None or more:
+            lasting.append(version)
+    return tuple(lasting)
+
+
+def _knows(ledger: Ledger, library: Library, live: Hashes) -> Hashes:
+    pages = (item.page for item in library.now.values() if isinstance(item, StoredPage))
+    marks = (by_hash(ledger.marks), *(by_hash(page.marks) for page in pages if page.number <= ledger.cut))
+    return live.intersection(_causes(ledger).union(*marks))
+
+
+def _causes(ledger: Ledger) -> Hashes:
+    return frozenset(entry.cause for entry in ledger.outbox)
+
 
 NOW: Final = 6
 """The tick at which every state of a stream is."""
@@ -41,13 +149,7 @@ _NUMBERS: Final = frozenset({"version", "opened", "page", "cut"})
 
 
 class Named(NamedTuple):
-    """The parts of a state, by canonical names.
-
-    Attributes:
-        moved: the place that each live message went to.
-        store, workers, delayed: as in a state.
-        rank: to choose among several.
-    """
+    """The parts of a state, by canonical names."""
 
     moved: dict[int, int]
     store: Store
@@ -64,11 +166,9 @@ class Transactions:
         self._numbers: dict[str, dict[int, int]] = {}
 
     def book(self, id: str) -> str:
-        """What to call a book."""
         return self._books.setdefault(id, f"b{len(self._books)}")
 
     def transaction(self, tx: str) -> str:
-        """What to call a transaction."""
         book, number = number_of(tx)
         numbers = self._numbers.setdefault(book, {})
         return transaction(self.book(book), numbers.setdefault(number, len(numbers) + 1))
@@ -81,7 +181,6 @@ class Scope:
         images: names of messages, histories, the newest ETag, versions and numbers of pages.
         places: for each position of the library's log the one that takes its place.
         ticks: by which all times move back; None where no clock moves.
-        moved: the place that each live message goes to.
     """
 
     def __init__(self, images: dict[Atom, Any], places: list[int], ticks: int | None, moved: dict[int, int]) -> None:
@@ -89,7 +188,6 @@ class Scope:
         self.transactions = Transactions()
 
     def __call__(self, atom: Atom) -> Any:  # noqa: PLR0911  # One case for each sort.
-        """What to call a name."""
         sort, name = atom
         match sort:
             case "tx":
@@ -128,8 +226,6 @@ class Naming:
 
     Args:
         scenario: of one message a commit, with a place for each live message of each age.
-        stores, workers: where these are interned.
-        ages: how many ages a message has.
     """
 
     def __init__(self, scenario: Scenario, stores: Stores, workers: Workers, ages: int) -> None:
@@ -170,7 +266,6 @@ class Naming:
         return self.sorts[number], min(self._ages[number] + ticks, self._ages[-1])
 
     def places_of(self, kind: Kind) -> list[int]:
-        """The places for messages of a kind."""
         return [place for place in range(len(self.sorts)) if self.kind_of(place) == kind]
 
     def moves_of(self, live: tuple[int, ...], ticks: int) -> Iterator[dict[int, int]]:
@@ -233,7 +328,6 @@ class Naming:
     def _numbers_in(
         self, store: Store, workers: tuple[Worker, ...], delayed: tuple[Write, ...], kept: list[bool]
     ) -> frozenset[Atom]:
-        """The versions and numbers of pages in a state."""
         parts: list[Iterable[Atom]] = [self._names_in(worker) for worker in workers]
         parts += [names_of(version.document) for version in store.entities[0].versions if version.document is not None]
         parts += [names_of(write) for write in delayed]
@@ -313,7 +407,6 @@ class Naming:
 
 
 def _begin(store: Store, books: Iterable[str | None], scope: Scope) -> None:
-    """Name these books first, and then what the entity owes."""
     for book in books:
         if book is not None:
             scope.transactions.book(book)
@@ -322,7 +415,6 @@ def _begin(store: Store, books: Iterable[str | None], scope: Scope) -> None:
 
 
 def _images(store: Store, moved: dict[int, int], numbers: frozenset[Atom]) -> dict[Atom, Any]:
-    """What names mean all over a state."""
     entity = store.entities[0]
     images = _in_order(numbers, "cut", "page", 1)
     images.update(_in_order(numbers, "version", "opened", FIRST_VERSION if entity.ledger.version else 1))
@@ -346,7 +438,6 @@ def _in_order(atoms: frozenset[Atom], ledgers: str, others: str, first: int) -> 
     """New numbers in the same order. Whether one follows at once after that of a ledger stays, since an attempt will use it.
 
     Args:
-        atoms: names.
         ledgers, others: sorts of the names that are meant: those of ledgers, and what is compared with them.
         first: the lowest new number but 0, which stays.
     """

@@ -13,20 +13,23 @@ from exactlyonce.effects.library import Unpark
 from exactlyonce.errors import DatabaseRestored, ExactlyOnceError, InvalidMessage, LedgerRemoved
 from exactlyonce.protocols.outbox.clean import Cleaned
 from exactlyonce.protocols.stream.replay import Replayed
-from verification.explorers.deliveries import (
+from verification.explorers.moves import (
     RETURNED,
     SPOILED,
+    Move,
+    Outcome,
     arrived,
     come_again,
+    emptied,
     ever_parked,
     given_up,
     may_arrive,
+    put_back,
+    removed,
     returned,
     vanished,
 )
-from verification.explorers.moves import Move, Outcome
 from verification.explorers.processes import FROM_MEMORY, Processes
-from verification.explorers.putting_back import emptied, put_back, removed
 from verification.explorers.reductions import (
     State,
     alike_messages,
@@ -39,17 +42,23 @@ from verification.explorers.reductions import (
     used_transactions,
     without_vain_drafts,
 )
-from verification.world.amounts import spent, with_copies, without_copies
 from verification.world.answers import World
-from verification.world.companions_handler import UNADOPTED
-from verification.world.mentions import Write, described, messages_in
-from verification.world.replays import can_go_on, unsent, was_sent
-from verification.world.retention import lists
-from verification.world.scenario import PLACES, Scenario
+from verification.world.companions_handler import UNADOPTED, can_go_on, lists, unsent, was_sent
+from verification.world.scenario import (
+    ANSWER,
+    EVERYTHING,
+    NUDGE,
+    PLACES,
+    STUMBLE,
+    Scenario,
+    Start,
+    spent,
+    with_copies,
+    without_copies,
+)
 from verification.world.store import Store, Version, is_removed
-from verification.world.tasks import ANSWER, EVERYTHING, NUDGE, STUMBLE, Start
 from verification.world.workers import OfBooks, Worker, Workers
-from verification.world.writes import Answer
+from verification.world.writes import Answer, Write, described, messages_in
 
 CRASH, SWEEPS, CLEANINGS = PLACES["crashes"], PLACES["sweeps"], PLACES["cleanings"]
 REQUEUES, FORGOTTEN = PLACES["requeues"], PLACES["forgotten"]
@@ -72,7 +81,6 @@ class Explorer:
     """Explores one scenario.
 
     Args:
-        scenario: to explore.
         merge: whether situations, and drafts that will be saved in vain, are one where they behave alike.
         world, workers: those of the scenario unless given.
     """
@@ -97,7 +105,6 @@ class Explorer:
     """What a message may be refused with, if `_refused` says nothing against it."""
 
     def start(self) -> State:
-        """The state in which nothing has happened."""
         idle = tuple(self.workers.idle() for _ in range(self.scenario.workers))
         poison = (0,) * (len(self.keys) if self.scenario.budget.poisoned else 0)
         queue = (*self.scenario.copies, *poison)
@@ -108,7 +115,6 @@ class Explorer:
         return (store, queue, idle, (), self.scenario.budget.amounts)
 
     def moves(self, state: State) -> Iterator[Move]:
-        """Every step from a state."""
         moves = self._moves(state)
         return map(self._completed, moves) if self.scenario.companions else moves
 
@@ -183,7 +189,6 @@ class Explorer:
                     yield self.workers.chore(worker, start), queue, left if cost is None else spent(left, cost)
 
     def _may_raise(self, number: int) -> bool:
-        """Whether the handler of a message may raise."""
         return self.scenario.companions and self.scenario.messages[number].raises
 
     def _chores(self, entity: int, state: State, others: tuple[Worker, ...]) -> Iterator[tuple[int | None, Start]]:
@@ -236,11 +241,9 @@ class Explorer:
                 yield Move(after, True, None, -1, None, said)
 
     def _put_back(self, state: State) -> Iterator[tuple[str, State]]:
-        """Every way to put something back, with what is said of it. Nobody is at work."""
         return put_back(self.world, self.workers, state)
 
     def _written_down(self, state: State) -> Iterator[Move]:
-        """Processes write their books."""
         store, queue, workers, delayed, left = state
         for write in self._processes.writes(store):
             slot = next(slot for slot, worker in enumerate(workers) if worker.book == write.id)
@@ -333,7 +336,6 @@ class Explorer:
                 yield from self._unacknowledged(worker, done, (answer.store, fed, others, later, remains))
 
     def _unacknowledged(self, worker: Worker, done: Move, rest: State) -> Iterator[Move]:
-        """A worker has done its work, and its deliveries come again all the same."""
         store, queue, others, delayed, left = rest
         assert isinstance(done.what, Answer)  # noqa: S101
         assert done.moved is not None  # noqa: S101
@@ -411,7 +413,6 @@ class Explorer:
         return following, violation, True
 
     def _refused(self, key: str, store: Store) -> str | None:
-        """What is wrong with refusing a message."""
         if store.emptied:
             self.witnessed.add(PAGES_LOST)
             return None
@@ -437,7 +438,6 @@ class Explorer:
             self.witnessed.add(COPY)
 
     def _arrived(self, queue: tuple[int, ...], answer: Answer) -> tuple[int, ...]:
-        """The queues after what was sent."""
         return arrived(self.keys, queue, answer)
 
 
@@ -448,5 +448,4 @@ def _failed(key: str, result: object) -> str | None:
 
 
 def _task_of(worker: Worker | None) -> str | None:
-    """What a worker is at."""
     return worker.situation.start.task if worker is not None and worker.situation is not None else None

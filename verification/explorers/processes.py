@@ -10,23 +10,17 @@ from exactlyonce.effects.library import CloseNumbers, FindPaid, OpenNumbers
 from exactlyonce.records.library import Opened, number_of
 from verification.world.answers import LOST, STALE, World
 from verification.world.books import BookState, BookWritten, book_in, with_book
-from verification.world.mentions import WriteDown, described
 from verification.world.scenario import Scenario
 from verification.world.store import Store
 from verification.world.workers import OfBooks, Worker, Workers
-from verification.world.writes import Answer
+from verification.world.writes import Answer, WriteDown, described
 
 FROM_MEMORY: Final = "starts from what it knows"
 PROVED: Final = "a book proved what another process had sent"
 
 
 class Processes:
-    """Answers what processes ask of their books.
-
-    Args:
-        scenario: that is explored.
-        world, workers: of the scenario.
-    """
+    """Answers what processes ask of their books."""
 
     def __init__(self, scenario: Scenario, world: World, workers: Workers) -> None:
         self._books = scenario.books
@@ -46,7 +40,6 @@ class Processes:
         return worker, store
 
     def answers(self, worker: Worker, store: Store) -> Iterator[tuple[Answer, Worker]]:
-        """Every answer to a worker that asks its book, with the worker afterwards."""
         if not self._needs_store(worker, store):
             moved, after = self.by_itself(worker, store)
             yield Answer(None, after, said=FROM_MEMORY, witnessed=FROM_MEMORY), moved
@@ -86,7 +79,6 @@ class Processes:
         return isinstance(worker.asks, FindPaid) and bool(self._clerk.compared(book, worker.asks)[1])
 
     def _reply(self, worker: Worker, store: Store) -> tuple[BookState, Any]:
-        """The book, and the reply, where no other book is read."""
         asked, book = worker.asks, book_in(store.books, worker.book or self._chores.fresh_id(store.books))
         match asked:
             case OpenNumbers():
@@ -108,14 +100,12 @@ class Processes:
         return tuple(self._numbers.setdefault((stage, number), len(self._numbers) + 1) for number in range(asked.count))
 
     def _with(self, worker: Worker, book: BookState, store: Store, reply: Any) -> tuple[Worker, Store]:
-        """Worker and store once its book is this, and it has got a reply."""
         if book != book_in(store.books, book.id):
             store = self._world.stores.changed(store, books=with_book(store.books, book))
             worker = self._workers.with_book(worker, book.id)
         return self._workers.answered(worker, reply), store
 
     def _first_writing(self, worker: Worker, store: Store) -> Iterator[tuple[Answer, Worker]]:
-        """The store gets the book before its first number is used."""
         book = book_in(store.books, worker.book or self._chores.fresh_id(store.books))
         write = WriteDown(book.id, book.now)
         there = self._world.land(write, store).store
@@ -130,7 +120,6 @@ class Processes:
         )
 
     def _reading(self, worker: Worker, store: Store) -> Iterator[tuple[Answer, Worker]]:
-        """Books of others are read."""
         asked = worker.asks
         assert isinstance(asked, FindPaid)  # noqa: S101
         own = book_in(store.books, worker.book or self._chores.fresh_id(store.books))

@@ -9,11 +9,10 @@ from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.records.library import StagedOutputs, number_of
 from exactlyonce.records.outbox import keeper_of
-from verification.world.mentions import Write, messages_in, transactions_in
 from verification.world.scenario import Scenario
 from verification.world.store import Store, Stores, entity_number
 from verification.world.workers import Worker, Workers
-from verification.world.writes import ANY
+from verification.world.writes import ANY, Write, messages_in, transactions_in
 
 _ORDER = attrgetter("order")
 
@@ -35,8 +34,6 @@ def interchangeable(kinds: Mapping[int, tuple[int, int]], keys: tuple[str, ...],
 
     Args:
         kinds: as of `alike_messages`.
-        keys: of all messages.
-        state: to look at.
     """
     store, queue, workers, delayed, _ = state
     met = {key for key, _ in store.committed}
@@ -89,7 +86,6 @@ def sorted_workers(others: tuple[Worker, ...], moved: Worker) -> tuple[Worker, .
 
 
 def without_vain_drafts(workers: Workers, state: State) -> State:
-    """The state in which workers that are about to save in vain have forgotten what they drafted."""
     store, queue, standing, delayed, left = state
     etag = store.entities[0].truth.etag
     for slot, worker in enumerate(standing):

@@ -19,21 +19,18 @@ from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json
 from verification.explorers.choice import explorer_of
 from verification.explorers.explorer import PASSES
-from verification.explorers.putting_back import REMOVED
+from verification.explorers.moves import REMOVED
 from verification.explorers.trace import NOBODY, Event
-from verification.reproduction.book_holdings import memory_differences
-from verification.reproduction.companions import CompanionRecords
 from verification.reproduction.correspondence import entity_log, library_log, log_of
-from verification.reproduction.families import Family
-from verification.reproduction.library import LibraryRecords
+from verification.reproduction.families import CompanionRecords, Family, LibraryRecords
+from verification.reproduction.holdings import memory_differences
 from verification.reproduction.processes import MakeStore, Process
 from verification.reproduction.reality import ENTITIES, Documents, Reality
 from verification.reproduction.trouble import Trouble
-from verification.world.mentions import Write, WriteDown
 from verification.world.scenario import Scenario
 from verification.world.store import Store, entity_number, entity_ref
 from verification.world.workers import IN_VAIN
-from verification.world.writes import ANY
+from verification.world.writes import ANY, Write, WriteDown
 
 SAVES: Final = (SaveEntity, SaveBatch)
 """Writes that are conditional on an entity's version."""
@@ -48,7 +45,6 @@ class Step:
     """One step as it went.
 
     Attributes:
-        said: by the model.
         requests: what the local Cosmos DB saw of it, one line each.
     """
 
@@ -61,7 +57,6 @@ class Reproduction:
     """A trace that was played to its end, without a difference.
 
     Attributes:
-        steps: as they went.
         fallen: the properties that do not hold in reality, by its own documents, queues and acknowledgements; and what was
             raised, as "raised LedgerRemoved".
     """
@@ -76,9 +71,6 @@ async def reproduce(
     """Play a trace.
 
     Args:
-        scenario: that it is of.
-        trace: the steps, from the start.
-        reality: a fresh one.
         make_store: makes the adapter; that of a broken twin may have to be broken, too.
 
     Raises:
@@ -100,7 +92,6 @@ async def reproduce(
 
 
 def family_of(scenario: Scenario) -> Family:
-    """Who knows how to play a scenario."""
     return CompanionRecords(scenario) if scenario.companions else LibraryRecords(scenario)
 
 
@@ -121,14 +112,12 @@ class _Conductor:
         self.steps: list[Step] = []
 
     async def prepare(self) -> None:
-        """Make what there is in the beginning."""
         for number, entity in enumerate(self._store.entities):
             if entity.truth.document is not None:
                 await self._reality.create(entity_ref(number), entity.truth.document)
         self._follow(self._store)
 
     async def step(self, number: int, event: Event) -> None:
-        """Do what a step says, and compare."""
         self._number, self._event = number, event
         self._tell_the_time(event)
         if event.process == NOBODY:
@@ -155,7 +144,6 @@ class _Conductor:
         self._require(self._holding_differences(await self._reality.read_documents(), self._store))
 
     async def stop(self) -> None:
-        """End all processes."""
         for process in self.processes:
             await process.crash()
         self._reality.calm()
@@ -186,7 +174,6 @@ class _Conductor:
         process.acknowledge()
 
     async def _answer(self, event: Event, process: Process) -> None:
-        """Open the gate of a process for one request."""
         entity = self._about[event.process]
         turn = process.turn
         if turn is None:
@@ -213,7 +200,6 @@ class _Conductor:
             self._require(() if process.books.paid == paid else (f"{process.books.paid} are paid in place of {paid}",))
 
     async def _performed(self, reply: Awaitable[Any]) -> Any:
-        """The reply to a request, after which all is calm."""
         try:
             return await reply
         except ExactlyOnceError as error:
@@ -222,7 +208,6 @@ class _Conductor:
             self._reality.calm()
 
     async def _write_down(self, event: Event) -> None:
-        """A process writes its book."""
         process = self.processes[event.process]
         caught = self._trouble.lose(event) if event.delayed else None
         reply = await self._performed(process.write_down())
@@ -231,7 +216,6 @@ class _Conductor:
         self._require(() if (reply is UNKNOWN) is event.delayed else (f"{reply} to a book",))
 
     async def _happen(self, event: Event) -> None:
-        """Something happens that no process does."""
         before, after = self._store, event.store
         if event.effect is not None:
             self._land(event)
@@ -288,7 +272,6 @@ class _Conductor:
         self._require(tuple(memory_differences(open_now, event.store, self._names)))
 
     def _land(self, event: Event) -> None:
-        """A delayed write arrives."""
         written = _write(event.effect)
         landed = next((item for item in self._delayed if item[0] == written), None)
         if isinstance(written, SAVES) and event.store is not self._store:
@@ -316,7 +299,6 @@ class _Conductor:
             self._require(tuple(self._names.version_differences(version.name, version.etag, real)))
 
     def _follow(self, after: Store) -> None:
-        """Take note of what was written, and compare what is held."""
         self._names_of_commits(after)
         self._require(self._holding_differences(self._reality.documents, after))
 
@@ -366,7 +348,6 @@ def _would_save(write: Write, entity: EntityRef, document: Json | None) -> bool:
 
 
 def _is_dead(write: Write, store: Store) -> bool:
-    """Whether the condition of a save no longer holds, so that the model has forgotten it."""
     if not isinstance(write, SAVES):
         return False
     return write.etag not in (ANY, store.entities[entity_number(write.entity)].truth.etag)

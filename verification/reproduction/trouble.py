@@ -15,9 +15,9 @@ from exactlyonce.effects.entity import LoadEntity, Publish
 from exactlyonce.effects.library import FindPages, FindPagesAbove, HasPages, LoadStaged, ReadBooks
 from exactlyonce.stores.cosmos.partition import LIBRARY_CONTAINER, MAX_BATCH_OPERATIONS
 from verification.explorers.trace import BEST_EFFORT, Event
-from verification.reproduction.book_holdings import books_in, pays
 from verification.reproduction.correspondence import Log, TornViewError, log_of, lsn_of
 from verification.reproduction.families import Family
+from verification.reproduction.holdings import books_in, pays
 from verification.reproduction.reality import Fate, Reality
 from verification.world.store import Store
 
@@ -40,11 +40,7 @@ REFUSAL: Final[tuple[Manner, ...]] = (
 )
 """Nothing was applied, which the last send cannot say of those before it."""
 
-SENT_AGAIN: Final[tuple[Manner, ...]] = (
-    {"action": "close"},
-    {"action": "reset"},
-    {"action": "status", "status": 503},
-)
+SENT_AGAIN: Final[tuple[Manner, ...]] = ({"action": "close"}, {"action": "reset"}, {"action": "status", "status": 503})
 """What makes the SDK send a write again by itself."""
 
 _READS: Final = (
@@ -54,12 +50,7 @@ _READS: Final = (
 
 
 class Trouble:
-    """Makes the next request go as it went in the model.
-
-    Args:
-        reality: where the request goes.
-        family: of the scenario.
-    """
+    """Makes the next request go as it went in the model."""
 
     def __init__(self, reality: Reality, family: Family) -> None:
         self._reality = reality
@@ -67,14 +58,7 @@ class Trouble:
         self._step = 0
 
     def arrange(self, event: Event, asked: Effect[Any], entity: int, before: Store) -> tuple[Effect[Any], int | None]:
-        """Arm what is needed; return the request to perform, and the rule that catches it if it is to arrive later.
-
-        Args:
-            event: the step.
-            asked: what the process asks for.
-            entity: number of the entity that it is about.
-            before: what the model held before the step.
-        """
+        """Arm what is needed; return the request to perform, and the rule that catches it if it is to arrive later."""
         self._step += 1
         if isinstance(asked, Publish):
             self._reality.fate = Fate(arrives=event.applied, answered=event.fault is None)
@@ -93,8 +77,6 @@ class Trouble:
 
         Args:
             event: the step, whose reply says what is paid.
-            asked: what the process asks for.
-            known: what it knows to be paid before it is answered.
 
         Raises:
             TornViewError: no view has them: the model reads each book in a view of its own.
@@ -122,11 +104,9 @@ class Trouble:
         return caught
 
     def _manner(self, manners: tuple[Manner, ...]) -> Manner:
-        """Another one in every step, the same ones in every run."""
         return manners[self._step % len(manners)]
 
     def _read(self, event: Event, asked: Any, entity: int, before: Store) -> Effect[Any]:
-        """Let a replica answer that has seen what the model's has."""
         log = log_of(asked, entity)
         if event.reply is UNKNOWN:
             self._reality.arm(when="before", **self._manner(NO_REPLY))  # A refusal would be reported as one.

@@ -73,7 +73,6 @@ def _meets_expired(move: Move, before: State) -> bool:
 
 
 def _asked(move: Move, before: State) -> Any:
-    """What a step does, or answers."""
     if move.slot < 0:
         return move.write
     return (move.begun or before[2][move.slot]).asks

@@ -24,14 +24,18 @@ def _asked(name: str, keys: tuple[int, ...], *seen: str, **more: object) -> Scen
 
 SMALL: Final = (
     _scenario(
-        "one process, then another, every fault", (2,), PROVED, OWN, LATE, STALE, workers=1, budget=Budget(1, 1, 1, 1)
+        "one process, then another, every fault", (2,), PROVED, OWN, LATE, STALE, workers=1, budget=Budget(1, 1, 1, 1),
+        states=3_498,
     ),
-    _scenario("two processes", (2, 1), PROVED, OTHER, budget=Budget(crashes=1)),
-    _scenario("two messages, and the sweeper", (1, 1), LATE, workers=1, budget=Budget(1, 1, sweeps=1)),
-    _scenario("the settler", (1, 1), PARKED, workers=1, budget=Budget(2, poisoned=1)),
-    _scenario("from memory", (2, 1), workers=1, remembering=True, room=0, budget=Budget(1, 1)),
-    _asked("clients leave", (0, 0), LATE, OTHER, workers=1, budget=Budget(crashes=1, unknown=1, sweeps=UNLIMITED)),
-)
+    _scenario("two processes", (2, 1), PROVED, OTHER, budget=Budget(crashes=1), states=21_866),
+    _scenario("two messages, and the sweeper", (1, 1), LATE, workers=1, budget=Budget(1, 1, sweeps=1), states=7_450),
+    _scenario("the settler", (1, 1), PARKED, workers=1, budget=Budget(2, poisoned=1), states=3_673),
+    _scenario("from memory", (2, 1), workers=1, remembering=True, room=0, budget=Budget(1, 1), states=13_487),
+    _asked(
+        "clients leave", (0, 0), LATE, OTHER, workers=1, budget=Budget(crashes=1, unknown=1, sweeps=UNLIMITED),
+        states=1_970,
+    ),
+)  # fmt: skip
 
 LARGE: Final = (
     _scenario("two processes, lost writes", (2, 1), LATE, OTHER, budget=Budget(1, 1)),

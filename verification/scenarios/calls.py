@@ -30,7 +30,7 @@ SMALL: Final = (
         budget=Budget(crashes=1, unknown=1, stale=1),
     ),
     _scenario(
-        "another message, two instances", (1, 1, 0, 0), (None, None, FIRST, SECOND), OTHER, budget=Budget(crashes=1)
+        "another message, two instances", (1, 1, 0, 0), (None, None, FIRST, SECOND), OTHER, budget=Budget(crashes=1),
     ),
     _scenario(
         "in groups with another message", (1, 1, 0, 0), (None, None, TWICE, SECOND), STALE, workers=1, group=2,
@@ -39,32 +39,33 @@ SMALL: Final = (
     _scenario(
         "two calls, answered in one commit", (1, 1, *(0,) * 6),
         (None, None, *(Reply(call, version) for call in (0, 1) for version in (1, 2, 3))), STALE, workers=1, group=2,
-        budget=Budget(stale=1),
+        budget=Budget(stale=1), states=446,
     ),
     _scenario(
         "a reply that calls in its turn", (1, 0, 0), (None, TWICE, Reply(1, version=2, copies=2)), STALE, workers=1,
-        budget=Budget(crashes=1, stale=1),
+        budget=Budget(crashes=1, stale=1), states=868,
     ),
     _scenario(
         "the entity is deleted before the reply", (1, 0, 0, 1), (None, TWICE, SECOND, None), STALE, workers=1,
-        budget=Budget(crashes=1, stale=1), deletes=True,
+        budget=Budget(crashes=1, stale=1), deletes=True, states=1_322,
     ),
     _scenario(
-        "from memory", (1, 1, 0, 0), (None, None, FIRST, SECOND), MEMORY, STALE, OTHER,
-        remembering=True, budget=Budget(stale=1),
+        "from memory", (1, 1, 0, 0), (None, None, FIRST, SECOND), MEMORY, STALE, OTHER, remembering=True,
+        budget=Budget(stale=1), states=639,
     ),
     _scenario(
         "from memory, a crash", (1, 0), (None, TWICE), MEMORY, OTHER, remembering=True,
         budget=Budget(crashes=1, unknown=1),
     ),
-    _scenario(
-        "given up", (1, 0), (None, TWICE), PARKED, STALE, OTHER, budget=Budget(crashes=1, stale=1, poisoned=1)
-    ),
+    _scenario("given up", (1, 0), (None, TWICE), PARKED, STALE, OTHER, budget=Budget(crashes=1, stale=1, poisoned=1)),
     _scenario(
         "given up and sent again", (1, 0), (None, TWICE), PARKED, SENT_AGAIN, workers=1,
         budget=Budget(1, 1, 0, 1, poisoned=1, requeues=1),
     ),
-    _scenario("marks leave", (1, 1, 0, 0), (None, None, TWICE, SECOND), room=0, workers=1, budget=Budget(crashes=1)),
+    _scenario(
+        "marks leave", (1, 1, 0, 0), (None, None, TWICE, SECOND), room=0, workers=1, budget=Budget(crashes=1),
+        states=404,
+    ),
     _scenario("the sweeper", (1, 0), (None, TWICE), LATE, OTHER, budget=Budget(1, 1, sweeps=1)),
 )  # fmt: skip
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from verification.explorers.opened import CLOSED, UNKNOWN_NOW
+from verification.explorers.requests import CLOSED, UNKNOWN_NOW
 from verification.scenarios.outbox import LATE, OTHER, OWN, STALE
 from verification.scenarios.requests import swept
+from verification.world.answers import ANSWERED
 from verification.world.outbox_handler import LARGE_BODY
-from verification.world.requests_looks import ANSWERED
 from verification.world.scenario import Request, Scenario
 
 O0: Final = Request(0, opened=True)
@@ -25,10 +25,10 @@ def _scenario(
 
 
 SMALL: Final = (
-    _scenario("lost replies", (2,), ANSWERED, OWN, OTHER, LATE, budget=swept(unknown=1, repeated=1)),
+    _scenario("lost replies", (2,), ANSWERED, OWN, OTHER, LATE, budget=swept(unknown=1, repeated=1), states=24_383),
     _scenario("stale reads", (3,), ANSWERED, STALE, workers=1, budget=swept(crashes=1, unknown=1, stale=1)),
     _scenario("two instances", (3,), ANSWERED, OTHER, budget=swept(crashes=1)),
-    _scenario("two requests", (1, 1), STALE, workers=1, budget=swept(stale=1)),
+    _scenario("two requests", (1, 1), STALE, workers=1, budget=swept(stale=1), states=2_013),
     _scenario("two requests in groups", (1, 1), workers=1, group=2, budget=swept(crashes=1)),
     _scenario("marks leave", (2, 1), ANSWERED, workers=1, room=0, budget=swept(crashes=1)),
     _scenario("a large answer", (1, 1), requests=(LARGE_ANSWER, O1), workers=1, budget=swept(crashes=1)),

@@ -25,85 +25,60 @@ def _scenario(name: str, copies: tuple[int, ...], *seen: str, **more: object) ->
 
 
 SMALL: Final = (
-    _scenario("duplicates, crash, lost and repeated writes", (2, 1), OWN, OTHER, LATE, budget=Budget(1, 1, 1)),
-    _scenario("stale reads", (2, 1), OTHER, STALE, BEHIND, budget=Budget(crashes=1, stale=1)),
-    _scenario("several messages in a commit", (2, 1), OTHER, group=2, budget=Budget(crashes=1)),
-    _scenario("processes that remember tokens", (2, 1), OTHER, budget=Budget(crashes=1), tokens=True),
-    _scenario("an entity is deleted and comes back", (1, 2), OTHER, LATE, budget=Budget(1, 1), deletes=True),
-    _scenario("the sweeper during processing", (1, 1), OTHER, LATE, budget=Budget(1, 1, sweeps=1)),
-    _scenario("the settler during processing", (1, 1), PARKED, LATE, STALE, budget=Budget(1, 1, 0, 1, poisoned=1)),
     _scenario(
-        "two entities that feed a third",
-        (1, 1, 0, 0),
-        OTHER,
-        budget=Budget(crashes=1),
-        targets=(0, 1, 2, 2),
-        feeds=(2, 3, None, None),
+        "duplicates, crash, lost and repeated writes", (2, 1), OWN, OTHER, LATE, budget=Budget(1, 1, 1), states=53_616,
     ),
-    _scenario("outputs have numbers", (2, 1), OTHER, LATE, numbers=True, budget=Budget(1, 1)),
-    _scenario("pages: three messages", (2, 1, 1), CUT, FOUND, OTHER, budget=Budget(crashes=1)),
+    _scenario("stale reads", (2, 1), OTHER, STALE, BEHIND, budget=Budget(crashes=1, stale=1), states=6_169),
+    _scenario("several messages in a commit", (2, 1), OTHER, group=2, budget=Budget(crashes=1), states=3_565),
+    _scenario("processes that remember tokens", (2, 1), OTHER, budget=Budget(crashes=1), tokens=True, states=2_989),
     _scenario(
-        "pages: room for none, every fault",
-        (2, 1),
-        CUT,
-        FOUND,
-        OWN,
-        LATE,
-        STALE,
-        BEHIND,
-        room=0,
-        workers=1,
-        budget=Budget(1, 1, 1, 1),
+        "an entity is deleted and comes back", (1, 2), OTHER, LATE, budget=Budget(1, 1), deletes=True, states=17_213,
+    ),
+    _scenario("the sweeper during processing", (1, 1), OTHER, LATE, budget=Budget(1, 1, sweeps=1), states=30_131),
+    _scenario(
+        "the settler during processing", (1, 1), PARKED, LATE, STALE, budget=Budget(1, 1, 0, 1, poisoned=1),
+        states=53_974,
     ),
     _scenario(
-        "pages: room for none, three messages",
-        (2, 1, 1),
-        CUT,
-        FOUND,
-        LATE,
-        STALE,
-        room=0,
-        workers=1,
-        budget=Budget(1, 1, 0, 1),
+        "two entities that feed a third", (1, 1, 0, 0), OTHER, budget=Budget(crashes=1), targets=(0, 1, 2, 2),
+        feeds=(2, 3, None, None), states=10_560,
     ),
-    _scenario("pages: room for none, two workers", (2, 1), CUT, FOUND, LATE, OTHER, room=0, budget=Budget(1, 1)),
+    _scenario("outputs have numbers", (2, 1), OTHER, LATE, numbers=True, budget=Budget(1, 1), states=17_213),
+    _scenario("pages: three messages", (2, 1, 1), CUT, FOUND, OTHER, budget=Budget(crashes=1), states=27_621),
     _scenario(
-        "pages: one message has no time",
-        (2, 1, 1),
-        CUT,
-        FOUND,
-        room=0,
-        workers=1,
-        since=(None, 0, 0),
-        budget=Budget(1, 1),
+        "pages: room for none, every fault", (2, 1), CUT, FOUND, OWN, LATE, STALE, BEHIND, room=0, workers=1,
+        budget=Budget(1, 1, 1, 1), states=12_933,
     ),
     _scenario(
-        "pages: a younger message comes first",
-        (2, 1, 1),
-        CUT,
-        FOUND,
-        room=0,
-        workers=1,
-        since=(1, 0, 2),
-        budget=Budget(1, 1),
-    ),
-    _scenario("pages: groups", (2, 1, 1), CUT, FOUND, workers=1, group=2, budget=Budget(crashes=1)),
-    _scenario(
-        "pages: the settler", (2, 1), CUT, FOUND, PARKED, room=0, workers=1, budget=Budget(1, 1, 0, 1, poisoned=1)
+        "pages: room for none, three messages", (2, 1, 1), CUT, FOUND, LATE, STALE, room=0, workers=1,
+        budget=Budget(1, 1, 0, 1), states=32_392,
     ),
     _scenario(
-        "from memory", (2, 1), FROM_MEMORY, CUT, FOUND, room=0, remembering=True, workers=1, budget=Budget(1, 1, 0, 1)
+        "pages: room for none, two workers", (2, 1), CUT, FOUND, LATE, OTHER, room=0, budget=Budget(1, 1),
+        states=25_380,
     ),
     _scenario(
-        "from memory, two workers",
-        (2, 1),
-        FROM_MEMORY,
-        OTHER,
-        room=0,
-        remembering=True,
-        budget=Budget(crashes=1, stale=1),
+        "pages: one message has no time", (2, 1, 1), CUT, FOUND, room=0, workers=1, since=(None, 0, 0),
+        budget=Budget(1, 1), states=7_361,
     ),
-)
+    _scenario(
+        "pages: a younger message comes first", (2, 1, 1), CUT, FOUND, room=0, workers=1, since=(1, 0, 2),
+        budget=Budget(1, 1), states=12_810,
+    ),
+    _scenario("pages: groups", (2, 1, 1), CUT, FOUND, workers=1, group=2, budget=Budget(crashes=1), states=2_220),
+    _scenario(
+        "pages: the settler", (2, 1), CUT, FOUND, PARKED, room=0, workers=1, budget=Budget(1, 1, 0, 1, poisoned=1),
+        states=30_360,
+    ),
+    _scenario(
+        "from memory", (2, 1), FROM_MEMORY, CUT, FOUND, room=0, remembering=True, workers=1, budget=Budget(1, 1, 0, 1),
+        states=3_983,
+    ),
+    _scenario(
+        "from memory, two workers", (2, 1), FROM_MEMORY, OTHER, room=0, remembering=True,
+        budget=Budget(crashes=1, stale=1), states=7_789,
+    ),
+)  # fmt: skip
 
 LARGE: Final = (
     _scenario("two of two", (2, 2), OTHER, budget=Budget(1, 1, 1)),
@@ -112,19 +87,14 @@ LARGE: Final = (
     _scenario("pages: three messages, lost writes", (2, 1, 1), CUT, LATE, OTHER, budget=Budget(1, 1)),
     _scenario("pages: four messages", (2, 1, 1, 1), CUT, FOUND, workers=1, budget=Budget(1, 1, 1, 1)),
     _scenario(
-        "pages: room for none, two workers, every fault", (2, 1), CUT, LATE, OTHER, room=0, budget=Budget(1, 1, 1, 1)
+        "pages: room for none, two workers, every fault", (2, 1), CUT, LATE, OTHER, room=0, budget=Budget(1, 1, 1, 1),
     ),
     _scenario("pages: groups, two workers", (2, 1, 1), CUT, OTHER, group=2, budget=Budget(1, 1)),
     _scenario(
-        "pages: one message has no time, two workers", (2, 1, 1), CUT, room=0, since=(None, 0, 0), budget=Budget(1, 1)
+        "pages: one message has no time, two workers", (2, 1, 1), CUT, room=0, since=(None, 0, 0), budget=Budget(1, 1),
     ),
     _scenario(
-        "from memory, three messages",
-        (2, 1, 1),
-        FROM_MEMORY,
-        OTHER,
-        room=0,
-        remembering=True,
+        "from memory, three messages", (2, 1, 1), FROM_MEMORY, OTHER, room=0, remembering=True,
         budget=Budget(crashes=1, stale=1),
     ),
-)
+)  # fmt: skip

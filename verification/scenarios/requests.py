@@ -37,22 +37,25 @@ def _with_companions(
 
 
 def swept(**faults: int) -> Budget:
-    """A budget with these faults, in an application that is swept."""
     return Budget(**faults, sweeps=UNLIMITED)
 
 
 SMALL: Final = (
     _scenario("requests: lost replies", (2,), (K0,), OWN, OTHER, LATE, budget=swept(crashes=1, unknown=1, repeated=1)),
     _scenario("requests: marks leave", (2, 1), (K0, K1), FOUND, room=0, budget=swept(crashes=1)),
-    _scenario("requests: keys have no time", (2, 1), (K0, K1), FOUND, room=0, since=(None, None), budget=swept(crashes=1)),
+    _scenario(
+        "requests: keys have no time", (2, 1), (K0, K1), FOUND, room=0, since=(None, None), budget=swept(crashes=1),
+    ),
     _scenario(
         "requests: stale reads, one instance", (2, 1), (K0, K1), FOUND, STALE, workers=1, room=0,
         budget=swept(crashes=1, unknown=1, stale=1),
     ),
-    _scenario("requests: two bodies under one key", (1, 1), (K0, OTHER_BODY), REFUSED, budget=swept(crashes=1, unknown=1)),
+    _scenario(
+        "requests: two bodies under one key", (1, 1), (K0, OTHER_BODY), REFUSED, budget=swept(crashes=1, unknown=1),
+    ),
     _scenario(
         "requests: two bodies in one commit", (1, 1, 1), (K0, OTHER_BODY, K2), REFUSED, workers=1, group=3, room=0,
-        budget=swept(crashes=1),
+        budget=swept(crashes=1), states=2_157,
     ),
     _scenario(
         "requests: beside messages from a queue", (2, 1), (K0, None), workers=1, group=2, room=0,
@@ -60,53 +63,31 @@ SMALL: Final = (
     ),
     _scenario(
         "requests: a large answer leaves before its mark", (2, 1), (LARGE_ANSWER, K1), ANSWERED_THERE, room=3,
-        budget=swept(crashes=1),
+        budget=swept(crashes=1), states=17_434,
     ),
 )  # fmt: skip
 
 IN_ONE_PARTITION: Final = (
     _with_companions(
-        "co-located",
-        "lost replies",
-        Colocated(),
-        (Message(copies=2),),
-        OWN,
-        OTHER,
-        LATE,
+        "co-located", "lost replies", Colocated(), (Message(copies=2),), OWN, OTHER, LATE,
         budget=swept(crashes=1, unknown=1, repeated=1),
     ),
     _with_companions(
-        "co-located",
-        "stale reads",
-        Colocated(),
-        (Message(copies=2), Message()),
-        STALE,
+        "co-located", "stale reads", Colocated(), (Message(copies=2), Message()), STALE,
         budget=swept(crashes=1, stale=1),
     ),
     _with_companions(
-        "stream",
-        "lost replies",
-        STREAM,
-        (Message(copies=2),),
-        OWN,
-        OTHER,
-        LATE,
-        budget=swept(crashes=1, unknown=1, repeated=1),
+        "stream", "lost replies", STREAM, (Message(copies=2),), OWN, OTHER, LATE,
+        budget=swept(crashes=1, unknown=1, repeated=1), states=2_261,
     ),
     _with_companions(
-        "stream", "stale reads", STREAM, (Message(copies=2), Message()), STALE, budget=swept(crashes=1, stale=1)
+        "stream", "stale reads", STREAM, (Message(copies=2), Message()), STALE, budget=swept(crashes=1, stale=1),
     ),
     _with_companions(
-        "stream",
-        "groups beside messages from a queue",
-        STREAM,
-        (Message(copies=2), Message()),
-        queued=1,
-        workers=1,
-        group=2,
-        budget=swept(crashes=1, unknown=1),
+        "stream", "groups beside messages from a queue", STREAM, (Message(copies=2), Message()), queued=1, workers=1,
+        group=2, budget=swept(crashes=1, unknown=1),
     ),
-)
+)  # fmt: skip
 """Of protocols whose records are companions."""
 
 LARGE: Final = (

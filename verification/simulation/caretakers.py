@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from math import inf
@@ -22,9 +22,9 @@ from exactlyonce.stores.memory.listing import MemoryListing
 from exactlyonce.stores.memory.partitions import Partition, Version
 from exactlyonce.testing.loop import START
 from exactlyonce.values.envelope import EntityRef
-from verification.simulation.application import Application
 from verification.simulation.host import Hosts
-from verification.simulation.plans import Plan
+from verification.simulation.plans import Plan, Restored
+from verification.simulation.protocols import Application
 from verification.simulation.weather import HOUR
 from verification.simulation.wire import Surrounding
 from verification.simulation.workload import tallies
@@ -41,15 +41,7 @@ _DAYS: Final = 8
 
 
 class Caretakers:
-    """What an operator and timers do.
-
-    Args:
-        world: what all processes share.
-        random: the source of chance.
-        hosts: whose processes run the jobs.
-        application: what they look after.
-        plan: how often.
-    """
+    """What an operator and timers do."""
 
     def __init__(self, world: Surrounding, random: Random, hosts: Hosts, application: Application, plan: Plan) -> None:
         self._world = world
@@ -154,7 +146,6 @@ class Caretakers:
         return now.timestamp() - time > kept.total_seconds()
 
     def _strategy(self, entity: EntityRef) -> Strategy:
-        """The protocol under test that an entity belongs to."""
         if self._application.is_board(entity):
             return self._application.boards.strategy
         return self._protocols.strategies[0]
@@ -172,11 +163,9 @@ class Caretakers:
                 yield entity.id
 
     async def owes(self) -> bool:
-        """Whether something is owed, or held."""
         return self._listing.first_owing() is not None or await self._holds()
 
     async def _holds(self) -> bool:
-        """Whether a board holds messages."""
         later = START + timedelta(seconds=self._world.loop.time()) + timedelta(days=1)
         return any([found async for found in self._listing.holding(self._application.boards.name, later)])
 
@@ -240,3 +229,98 @@ class Caretakers:
     def _entity(key: str) -> EntityRef:
         type, *partition, id = json.loads(key)
         return EntityRef(type, tuple(partition), id)
+
+
+_MOST: Final = 3
+_BACKED_UP: Final = 0.2
+_PUT_BACK: Final = 0.1
+_PARKED: Final = "parked:"
+
+
+@dataclass(frozen=True, slots=True)
+class _Backup:
+    """A moment of the store.
+
+    Attributes:
+        entities, library: how many writes each partition had.
+        seen: how many states of each tally the history had.
+    """
+
+    entities: dict[tuple[object, ...], int]
+    library: dict[str, int]
+    seen: dict[str, int]
+
+
+class Restores:
+    """Backups, and what is put back of them: what a restore of an account does, or a script that repairs one.
+
+    Documents get new ETags, and session tokens stay valid: the kindest restore there is. Processes end before, and no write
+    lands that was under way. All replicas show what was put back, as in the model: an earlier view would prove what never
+    happened. What is parked stays, since operators know of it.
+
+    Args:
+        restored: what is put back; None for nothing, ever.
+    """
+
+    def __init__(self, world: Surrounding, random: Random, hosts: Hosts, restored: Restored | None) -> None:
+        self._world = world
+        self._random = random
+        self._hosts = hosts
+        self._restored = restored
+        self._backup: _Backup | None = None
+
+    def perhaps(self) -> list[str]:
+        """Make a backup, or put one back, or neither; return the names of the messages that are undone."""
+        if self._restored is None or self._world.restores == _MOST:
+            return []
+        if self._backup is None:
+            if self._random.random() < _BACKED_UP:
+                self._backup = self._made()
+        elif self._random.random() < _PUT_BACK:
+            backup, self._backup = self._backup, None
+            return self._put_back(backup)
+        return []
+
+    def _made(self) -> _Backup:
+        store = self._world.store
+        entities = {key: len(item.log) for key, item in store.entities.items()}
+        return _Backup(
+            entities, {key: len(item.log) for key, item in store.library.items()}, self._world.history.written_so_far
+        )
+
+    def _put_back(self, backup: _Backup) -> list[str]:
+        world, everything = self._world, self._restored == "everything"
+        world.weather.counted["documents put back"] += 1
+        world.restores += 1
+        self._hosts.end_all(in_order=False)
+        tallies = sorted(world.history.writes)
+        chosen = set(tallies if everything else self._random.sample(tallies, (len(tallies) + 1) // 2))
+        if (
+            not everything
+        ):  # Without its document, an entity that has pages is refused for good (`LedgerRemoved`), as it should be.
+            chosen -= {id for id in self._with_pages() if id not in backup.seen}
+        for place, partition in world.store.entities.items():
+            self._rewrite(partition, backup.entities.get(place, 0), chosen.__contains__)
+        if everything:
+            for key, partition in world.store.library.items():
+                self._rewrite(partition, backup.library.get(key, 0), lambda name: not name.startswith(_PARKED))
+        return [
+            name
+            for tally in tallies
+            if tally in chosen
+            for name in world.history.put_back(tally, backup.seen.get(tally, 1))
+        ]
+
+    def _with_pages(self) -> set[str]:
+        library = self._world.store.library.items()
+        return {
+            json.loads(key)[-1] for key, item in library if any(version.id.startswith(_PAGE) for version in item.log)
+        }
+
+    def _rewrite(self, partition: Partition, position: int, chosen: Callable[[str], bool]) -> None:
+        store = self._world.store
+        for name in filter(chosen, partition.ids(len(partition.log))):
+            was, there = partition.newest(name, position), partition.newest(name)
+            if (was and was.document) != (there and there.document):
+                store._append(partition, name, was.document if was else None)  # noqa: SLF001
+        partition.reached = len(partition.log)

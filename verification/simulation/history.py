@@ -8,14 +8,42 @@ operator, and so they are seen here.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
-from verification.simulation.copies import Copies
 from verification.simulation.model import NOTHING, Order, Place, Tally, order_in
+
+
+class Copies:
+    """Counted by the queues. A parked message is no copy until it is requeued."""
+
+    def __init__(self) -> None:
+        self._there: Counter[str] = Counter()
+        self._seen: Counter[str] = Counter()
+
+    def appear(self, name: str) -> None:
+        self._there[name] += 1
+        self._seen[name] += 1
+
+    def end(self, name: str) -> None:
+        """A copy left its queue for good."""
+        self._there[name] -= 1
+
+    def exist(self, name: str) -> bool:
+        return self._there[name] > 0
+
+    def only(self, name: str) -> int | None:
+        """A number that distinguishes the only copy from all later ones; None if there are others, too."""
+        return self._seen[name] if self._there[name] == 1 else None
+
+    def is_only(self, name: str, copy: int) -> bool:
+        """Whether that copy is still the only one, or was the last."""
+        return self._seen[name] == copy
+
 
 _RESERVED: Final = "_ledger"
 _BOARD: Final = "board"
@@ -49,7 +77,6 @@ class Promises:
     """What the boards of an episode promise besides the order of each source.
 
     Attributes:
-        complete: nothing is ever skipped.
         one_order: the messages of all sources are brought into one order, by their time and source.
     """
 
@@ -70,14 +97,11 @@ class History:
 
     Args:
         now: virtual seconds since the start.
-        promises: of the boards.
 
     Attributes:
         skipped: numbers that boards reported as given up.
         noted: those of them whose messages came after all, as boards reported.
         late: numbers whose messages came too late for the one order, as boards reported.
-        copies: of each message, in queues and under way.
-        took_place: messages that are known to have changed their entity.
         kept: outputs that were parked since they are too old to be published.
         sent: each published message, in the forms that it had: one, but for what was sent once more after a restore.
         undone: messages that took place, and then their entity was put back to a moment before.
@@ -130,7 +154,6 @@ class History:
         """A message was kept for an operator.
 
         Args:
-            name: of the message.
             copy: which it was that somebody found unprocessed, if there was no other; None if nobody can say so much.
         """
         tally = self.orders[name].tally
@@ -255,15 +278,12 @@ class History:
             self.convict("in_sequence", tally, f"{name} has the number of {other}")
 
     def note(self, tally: str, what: str, *names: str) -> None:
-        """Remember that something happened."""
         self.events.append(Event(self._now(), tally, what, names))
 
     def convict(self, property: str, tally: str, detail: str) -> None:
-        """Remember that something is wrong."""
         self.violations.append(Violation(property, tally, detail))
 
     def digest(self) -> str:
-        """Equal for equal histories."""
         hashed = blake2b(digest_size=16)
         for event in self.events:
             hashed.update(f"{event.at!r} {event.tally} {event.what} {' '.join(event.names)}\n".encode())

@@ -19,10 +19,10 @@ from exactlyonce.hosting.deliveries.settlement import aside_place
 from exactlyonce.hosting.upkeep.operator import Operator
 from exactlyonce.testing.loop import START
 from exactlyonce.values.envelope import EntityRef, key_of
-from verification.simulation.application import Application
-from verification.simulation.host import Hosts, Message
+from verification.simulation.host import Hosts
 from verification.simulation.plans import Plan
-from verification.simulation.settling import parked_etag
+from verification.simulation.processes import Message, parked_etag
+from verification.simulation.protocols import Application
 from verification.simulation.weather import HOUR
 from verification.simulation.wire import Surrounding
 from verification.simulation.workload import REQUEUED
@@ -33,15 +33,7 @@ _SLOW: Final = 0.1
 
 
 class Operators:
-    """They look after parked messages.
-
-    Args:
-        world: what all processes share.
-        random: the source of chance.
-        hosts: whose processes they use.
-        application: whose messages they are.
-        plan: for how long messages are remembered.
-    """
+    """They look after parked messages."""
 
     def __init__(self, world: Surrounding, random: Random, hosts: Hosts, application: Application, plan: Plan) -> None:
         self._world = world
@@ -117,7 +109,6 @@ class Operators:
             self._later(lambda: self._look_into_output(park, name))
 
     async def _sent_again(self, place: EntityRef, key: str, destination: str | None) -> str:
-        """What came of sending a parked message again."""
         requeued = await self._operate(lambda operator: operator.requeue(place.key, key, destination))
         if requeued is None:
             return "unknown"
@@ -142,7 +133,6 @@ class Operators:
         return None if process is None else await process.operate(request)
 
     def _is_forgotten(self, envelope: Envelope) -> bool:
-        """Whether nobody takes copies of a message for new any more."""
         now = START + timedelta(seconds=self._world.loop.time())
         judged = self._plan.lifetimes.oldest_judged(now) + timedelta(days=1)
         time = envelope.judged_by

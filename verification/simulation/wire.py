@@ -6,7 +6,7 @@ A request whose sender died may arrive all the same, hours later too; so a write
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
@@ -24,7 +24,7 @@ from exactlyonce.effects.companions import (
     SaveBatch,
 )
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect, Reply
-from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
+from exactlyonce.effects.entity import PUBLISHED, Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import (
     OTHER,
     DeletePages,
@@ -48,14 +48,44 @@ from exactlyonce.effects.library import (
     WritePage,
 )
 from exactlyonce.effects.port import Busy
+from exactlyonce.records.companions import NumberedMessage
 from exactlyonce.records.outbox import Output
 from exactlyonce.stores.memory.partitions import Fate
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.loop import VirtualClock, VirtualLoop
+from exactlyonce.transports.port import SendReply
 from exactlyonce.values.envelope import EntityRef
-from verification.simulation.board_reports import note_numbers
 from verification.simulation.history import History
 from verification.simulation.weather import Weather
+from verification.simulation.workload import MAX_BYTES
+
+_STOPPED: Final = '"failing":"'
+
+
+def note_numbers(effect: SaveBatch, history: History) -> Iterator[str]:
+    """Note in the history what an accepted batch reports; yields the names under which it is counted."""
+    for item in effect.create:
+        if isinstance(item, NumberedMessage):
+            if item.held is not None:
+                yield "message held"
+            elif item.message is None:
+                history.gave_up(_spot(effect, item))
+                yield "number given up"
+            elif item.late:
+                yield history.came_late(_spot(effect, item))
+    for one, _ in effect.replace:
+        if isinstance(one, NumberedMessage):
+            if one.late or _spot(effect, one) in history.skipped:
+                yield history.came_late(_spot(effect, one))
+            else:
+                yield "held message handled"
+    if _STOPPED in effect.document.text:
+        yield "handler stops a channel"
+
+
+def _spot(effect: SaveBatch, message: NumberedMessage) -> tuple[str, str, int]:
+    return effect.entity.id, message.source, message.number
+
 
 ANY: Final = '"*"'
 """The ETag that fits every document; only broken twins send it."""
@@ -88,7 +118,6 @@ class Surrounding:
     """What all processes share.
 
     Attributes:
-        arrived: called with each message that reaches its queue.
         unsettled: called with entities whose write may still land: where caretakers could do harm.
         kept: called with each output that was parked, since it is too old to be published.
         expire: when the store deletes a page, by its ETag.
@@ -110,8 +139,6 @@ class Wire:
     """An `AsyncStore` for one process.
 
     Args:
-        world: what the processes share.
-        crash: plans the end of the process.
         dated: called with the store's time of each reply, in whole seconds.
     """
 
@@ -216,7 +243,6 @@ class Wire:
         self._world.weather.counted["delayed write refused" if refused else "delayed write landed"] += 1
 
     def _applied(self, effect: Any) -> Any:
-        """The reply of the store, after all that its world takes down of the effect."""
         world = self._world
         if isinstance(effect, SaveEntity | SaveBatch):
             effect = replace(effect, etag=self._etag(effect))
@@ -236,7 +262,6 @@ class Wire:
         return reply
 
     def _etag(self, effect: SaveEntity | SaveBatch) -> str | None:
-        """The ETag that a save is conditional on."""
         if effect.etag != ANY:
             return effect.etag
         current = self._world.store.perform(LoadEntity(effect.entity))
@@ -249,7 +274,6 @@ def _begun(effect: Any) -> Any:
 
 
 def _witness(weather: Weather, effect: Any, reply: Any) -> None:
-    """Count what shows that the faults led somewhere."""
     if reply is BEHIND:
         weather.counted["replica behind the token"] += 1
     elif isinstance(reply, FoundPages):
@@ -263,3 +287,33 @@ def _witness(weather: Weather, effect: Any, reply: Any) -> None:
             weather.counted["duplicate handled again" if again else "duplicate found its record"] += 1
     elif isinstance(reply, FoundStaged):
         weather.counted["kept messages were read"] += bool(reply.documents)
+
+
+class SendingWire:
+    """An `AsyncTransport` for one process; `crash` as for `Wire`."""
+
+    max_bytes = MAX_BYTES
+
+    def __init__(self, world: Surrounding, crash: Callable[[], None]) -> None:
+        self._world = world
+        self._crash = crash
+
+    async def send(self, address: str, outputs: tuple[Output, ...]) -> SendReply:  # noqa: ARG002
+        loop, weather = self._world.loop, self._world.weather
+        climate = weather.climate
+        latency = weather.latency(loop.time())
+        if weather.happens(climate.crash, "sending that met a crash"):
+            self._crash()
+        answered = True
+        for output in outputs:
+            if weather.happens(climate.send_lost, "send: lost"):
+                answered = False
+                continue
+            wait = latency
+            if weather.happens(climate.send_late, "send: late, reply lost"):
+                answered, wait = False, weather.delay()
+            elif weather.happens(climate.send_unanswered, "send: reply lost"):
+                answered = False
+            loop.call_later(wait, self._world.arrived, output)
+        await asyncio.sleep(latency)
+        return PUBLISHED if answered else UNKNOWN

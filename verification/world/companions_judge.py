@@ -2,24 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Collection, Container, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
 from exactlyonce.attempt import Before
 from exactlyonce.effects.companions import SaveBatch
-from exactlyonce.records.companions import ColocatedRecord, NumberedMessage, StreamEntry
+from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry
 from exactlyonce.records.ledger import Ledger
 from exactlyonce.records.outbox import Output, digest
 from exactlyonce.records.sequences import Sequences, holds
 from exactlyonce.values.envelope import message_hash
 from exactlyonce.values.frozen_json import Json
-from verification.world.companions_handler import ENTITY, by_key, channel_of, envelope_of, handle, id_of_output
-from verification.world.judge import Commit, Committed, Judge
-from verification.world.order import out_of_order
-from verification.world.scenario import Message
+from verification.world.companions_handler import (
+    ENTITY,
+    HAS_WAITED,
+    by_key,
+    channel_of,
+    envelope_of,
+    handle,
+    id_of_output,
+    keys_of,
+)
+from verification.world.scenario import Message, Scenario
 from verification.world.store import Entity, Store, view_of
+from verification.world.writes import Commit, Committed, Judge
+
+Rank = tuple[int, str]
+"""Time and source of a message."""
+
+
+def out_of_order(
+    scenario: Scenario, key: str, write: SaveBatch, before: Entity, *, at: datetime, handled: Collection[str]
+) -> str | None:
+    """What is wrong with handling a message now."""
+    messages = by_key(scenario.messages)
+    mine = _rank(messages[key])
+    ranks = [(channel_of(messages[item]), _rank(messages[item])) for item in handled]
+    written = [*write.create, *(item for item, _ in write.replace)]
+    if any(rank > mine for _, rank in ranks) is not any(
+        item.late for item in _numbered(written) if item.message == key
+    ):
+        return f"in_order: whether {key} is late is recorded wrongly"
+    if at >= HAS_WAITED:
+        return None
+    present = {item.message for item in (*_numbered(written), *_numbered(item for item, _ in before.now.values()))}
+    ledger = before.view.ledger or Ledger()
+    for channel in {reception.channel for reception in ledger.receptions} - {channel_of(messages[key])}:
+        following = _next_of(scenario, channel, handled)
+        if following in present:
+            if _rank(messages[following]) < mine:
+                return f"in_order: {key} is handled before {following}, which is there"
+        elif max((rank for item, rank in ranks if item == channel), default=(-1, "")) < mine:
+            return f"in_order: {key} is handled, though {channel} may still send an earlier one"
+    return None
+
+
+def _numbered(companions: Iterable[Companion]) -> list[NumberedMessage]:
+    return [companion for companion in companions if isinstance(companion, NumberedMessage)]
+
+
+def _next_of(scenario: Scenario, channel: str, handled: Collection[str]) -> str:
+    """Key of the next message of a channel; empty if it has no more."""
+    waiting = (key for key in keys_of(scenario.messages) if key not in handled)
+    messages = by_key(scenario.messages)
+    return next((key for key in waiting if channel_of(messages[key]) == channel), "")
+
+
+def _rank(message: Message) -> Rank:
+    return (message.time or 0, message.source)
+
 
 OVERWRITTEN = "serial_execution: what is stored is not what handling these messages one after the other gives"
 
@@ -68,7 +121,6 @@ class CompanionsJudge(Judge):
         return frozenset(committed.items()), violation or (_wrong_held(after) if new.receptions else None)
 
     def outputs(self, outputs: tuple[Output, ...], store: Store) -> str | None:
-        """What is wrong with publishing these outputs."""
         committed = dict(store.committed)
         for output in outputs:
             sent, text = output.envelope.value, output.envelope.text
@@ -128,7 +180,6 @@ class CompanionsJudge(Judge):
         return None
 
     def _entries(self, old: Ledger, new: Ledger, write: Commit) -> list[_Made]:
-        """The messages that a batch commits, in their order."""
         if not isinstance(write, SaveBatch):
             return []
         written = (*write.create, *(item for item, _ in write.replace))
@@ -143,11 +194,9 @@ class CompanionsJudge(Judge):
 
     @cached_property
     def _by_hash(self) -> dict[str, str]:
-        """Keys of messages by their hashes."""
         return {message_hash(key): key for key in self.keys}
 
     def _wrong(self, made: _Made, version: int, committed: dict[str, str], store: Store) -> str | None:
-        """What is wrong with committing a message as this version."""
         key = made.message
         if key in committed:
             return f"at_most_one_state_change: {key} is committed a second time"
@@ -178,7 +227,6 @@ class CompanionsJudge(Judge):
         return by_key(self.scenario.messages)[sent["message"]].does == "keeps" and sent["on"] in histories
 
     def _waits_for_parked(self, key: str, store: Store) -> bool:
-        """Whether a message that precedes this one in its channel lies parked."""
         messages = by_key(self.scenario.messages)
         waiting = messages[key]
         return any(
@@ -198,7 +246,6 @@ class _Made:
     said: str | tuple[Output, ...]
 
     def owes(self, outputs: tuple[Output, ...]) -> bool:
-        """Whether these are its outputs, or those that its digest is of."""
         if isinstance(self.said, str):
             return self.said == digest(outputs)
         return [*map(_in_short, self.said)] == [*map(_in_short, outputs)]

@@ -56,7 +56,6 @@ def envelope_of(
 
 
 def envelope_in(scenario: Scenario, number: int) -> Envelope:
-    """A message of a scenario, as it is sent."""
     answered = scenario.replies[number] if scenario.replies else None
     reply = None
     if answered is not None:
@@ -74,7 +73,6 @@ def since_of(scenario: Scenario, number: int) -> datetime | None:
 
 @cache
 def dated(number: int, time: datetime) -> Envelope:
-    """The message with this number, which came about at this time."""
     return replace(envelope_of(number), time=time)
 
 
@@ -87,12 +85,10 @@ def sent_again(output: Output) -> str | None:
 
 @cache
 def key_of_number(number: int, request: Request | None = None) -> str:
-    """Its key."""
     return key_of(envelope_of(number, request=request))
 
 
 def keys_in(scenario: Scenario) -> tuple[str, ...]:
-    """The keys of the messages of a scenario."""
     return tuple(key_of_number(number, scenario.request(number)) for number in range(len(scenario.copies)))
 
 
@@ -124,12 +120,10 @@ def sends(scenario: Scenario) -> dict[str, Any]:
 
 
 def release_of(key: str) -> str:
-    """The key of the release of what a message keeps."""
     return message_key("out", f"{RELEASE}{key}")
 
 
 def hash_of_release(key: str) -> str:
-    """The hash of that release."""
     return message_hash(message_key("out", f"{RELEASE}{key}"))
 
 
@@ -161,12 +155,7 @@ def handle(
     """Append the message to the history, and send the history on which it was handled.
 
     Args:
-        before, envelope: as for every handler.
         deletes: key of the message that deletes the entity; None if none does.
-        entity: id of the entity.
-        dates: whether outputs carry their time.
-        numbers: whether outputs have numbers.
-        calls: keys of the messages whose outputs are calls.
         keeps: keys of the messages whose outputs are kept.
         cancels: by the key of a message that of the one whose kept output it cancels.
     """
@@ -205,7 +194,6 @@ def release(before: Before, kept: Output, *, absent: Json) -> Handled:
 
 
 def grown(history: str, key: str) -> str:
-    """The history with one more message."""
     return f"{history}>{key.partition('/')[2]}"
 
 
@@ -228,7 +216,6 @@ def output_of(key: str, history: str, time: datetime | None = None, version: int
 
 @cache
 def content_of(output: Output) -> tuple[str, str]:
-    """Message and history that an output names."""
     sent = output.envelope.value
     sent = sent.get("data", sent)
     return sent["message"], sent["on"]
@@ -238,11 +225,7 @@ def aged(work: Work, messages: tuple[int, ...], ages: Ages, *, heard: bool = Tru
     """The work where messages have an age: they carry their time, and are judged by it.
 
     Args:
-        work: to be done.
-        messages: their numbers.
-        ages: of the scenario.
         heard: whether the process that does it has heard of the last change of the retention.
-        tick: at which it begins.
     """
     lifetimes = ages.known(heard=heard)
     return replace(
@@ -260,6 +243,5 @@ def aged(work: Work, messages: tuple[int, ...], ages: Ages, *, heard: bool = Tru
 
 
 def _at(envelope: Envelope, time: datetime, *, timed: bool) -> Envelope:
-    """The message as it was sent at a time."""
     stable = ((STABLE_TIME, stable_text(milliseconds(time))),) if timed else ()
     return replace(envelope, time=time, extensions=(*envelope.extensions, *stable))

@@ -9,7 +9,6 @@ from functools import cached_property
 from exactlyonce.records.ledger import Ledger, hash_in, split
 from exactlyonce.records.outbox import Output
 from exactlyonce.values.envelope import message_hash
-from verification.world.judge import Commit, Committed, Judge
 from verification.world.outbox_handler import (
     CANCELLED,
     call_of,
@@ -24,6 +23,7 @@ from verification.world.outbox_handler import (
     said_on,
 )
 from verification.world.store import Entity, Library, Store, entity_ref, history_of, is_removed, ledger_of
+from verification.world.writes import Commit, Committed, Judge
 
 ENTITY = entity_ref(0)
 OVERWRITTEN = "serial_execution: a commit was overwritten by one that did not know of it"
@@ -34,18 +34,15 @@ class OutboxJudge(Judge):
 
     @cached_property
     def _by_hash(self) -> Mapping[str, str]:
-        """Keys of messages, and of releases, by their hashes."""
         released = ((hash_of_release(key), release_of(key)) for key in self._keepers)
         return dict([*((message_hash(key), key) for key in self.keys), *released])
 
     @cached_property
     def _callers(self) -> frozenset[str]:
-        """Keys of messages whose outputs are calls."""
         return callers(self.scenario)
 
     @cached_property
     def _keepers(self) -> frozenset[str]:
-        """Keys of messages whose outputs are kept."""
         return keepers(self.scenario)
 
     @cached_property
@@ -59,7 +56,6 @@ class OutboxJudge(Judge):
         return self.keys[-1] if self.scenario.deletes else None
 
     def outputs(self, outputs: tuple[Output, ...], store: Store) -> str | None:
-        """What is wrong with publishing these outputs."""
         for output in outputs:
             key, history = content_of(output)
             released = release_of(key)
@@ -75,7 +71,6 @@ class OutboxJudge(Judge):
         return None
 
     def lost(self, key: str, store: Store) -> str | None:
-        """The violation in acknowledging a message."""
         if key in store.parked:
             return None
         if not any(key == committed for committed, _ in store.committed):
@@ -158,7 +153,6 @@ class OutboxJudge(Judge):
         return frozenset(made.committed.items()), violation
 
     def _released(self, after: Ledger, released: list[str], made: _Made) -> str | None:
-        """What is wrong with releasing these kept messages."""
         violation = None
         for release in released:
             keeper = released_by(release) or ""
@@ -178,7 +172,6 @@ class OutboxJudge(Judge):
         return violation
 
     def _handled(self, key: str, after: Ledger, made: _Made, store: Store) -> str | None:
-        """What is wrong with committing a message next."""
         if key in made.committed:
             return f"at_most_one_state_change: {key} is committed a second time"
         cancelled = made.kept & {f"out:{self._cancellers.get(key)}"}
@@ -209,7 +202,6 @@ class OutboxJudge(Judge):
         return next((content_of(output)[1] for output in outputs), None)
 
     def _dropped(self, before: Ledger, after: Ledger, store: Store) -> str | None:
-        """What is wrong with the entries that a commit drops, or takes for paid."""
         owing = {entry.tx for entry in after.outbox}
         for entry in before.outbox:
             if entry.tx in owing:
@@ -227,13 +219,7 @@ class OutboxJudge(Judge):
 
 @dataclass
 class _Made:
-    """What the messages of a commit made so far.
-
-    Attributes:
-        history: what the next handler finds.
-        kept: ids of the messages that are kept.
-        committed: what the output of each committed message says, by its key.
-    """
+    """What the messages of a commit made so far."""
 
     history: str
     kept: set[str]
@@ -241,7 +227,6 @@ class _Made:
 
 
 def _hashes(ledger: Ledger) -> frozenset[str]:
-    """The hashes of the marks of a ledger."""
     return frozenset(map(hash_in, split(ledger.marks)))
 
 

@@ -1,22 +1,63 @@
-"""Whether reality holds what the model holds: entities, pages, books, kept and published messages, parked messages."""
+"""Whether reality holds what the model holds: entities, companions, pages, books, kept, published and parked messages."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from exactlyonce.drivers.overdue import place_of
+from exactlyonce.records.companions import KIND
 from exactlyonce.records.ledger import read_page
-from exactlyonce.records.library import read_parked, read_staged
-from exactlyonce.stores.cosmos.partition import LIBRARY_CONTAINER, from_library
+from exactlyonce.records.library import BOOKS, Book, number_of, read_book, read_parked, read_staged, transaction
+from exactlyonce.stores.cosmos.partition import LIBRARY_CONTAINER, book_id, from_library
 from exactlyonce.values.envelope import EntityRef, Envelope
 from exactlyonce.values.frozen_json import Json
-from verification.reproduction.book_holdings import book_differences
 from verification.reproduction.correspondence import Correspondence
-from verification.reproduction.placing import taken_from
-from verification.reproduction.reality import ENTITIES, Documents, Reality, partition_text
+from verification.reproduction.reality import (
+    ENTITIES,
+    Documents,
+    Place,
+    Reality,
+    companion_of,
+    partition_text,
+    taken_from,
+)
+from verification.world.companions_handler import ENTITY
 from verification.world.outbox_handler import content_of
 from verification.world.store import Library, Store, StoredPage, entity_ref, ledger_of
+
+
+def books_in(documents: Mapping[Place, dict[str, Any]], ids: tuple[str, ...]) -> dict[str, Book]:
+    places = {id: (partition_text(BOOKS), book_id(id)) for id in ids}
+    return {id: read_book(from_library(documents[place])) for id, place in places.items() if place in documents}
+
+
+def pays(books: Mapping[str, Book], tx: str) -> bool:
+    """Whether books prove that the outputs of a transaction were sent."""
+    book, number = number_of(tx)
+    return book in books and books[book].pays(number)
+
+
+def memory_differences(open: frozenset[str], store: Store, names: Correspondence) -> Iterator[str]:
+    """Where processes hold other numbers open, or closed, than the model's."""
+    for book in store.books:
+        for number in book.now.open | book.now.paid:
+            tx = transaction(book.id, number)
+            if (names.transaction(tx) in open) is not (number in book.now.open):
+                yield f"{tx}: its process holds it {'closed' if number in book.now.open else 'open'}"
+
+
+def book_differences(documents: Documents, store: Store, names: Correspondence) -> Iterator[str]:
+    """Where the books of reality prove another thing than the model's, of the transactions that something refers to."""
+    for book in store.books:
+        for number in book.numbers:
+            tx = transaction(book.id, number)
+            real = names.transaction(tx)
+            there = books_in(documents[LIBRARY_CONTAINER], (number_of(real)[0],))
+            if bool(there) is not bool(book.written):
+                yield f"{tx}: its book is {'there' if there else 'not there'}"
+            elif book.written and pays(there, real) is not (number in book.written[-1].paid):
+                yield f"{tx}: the books say{' not' if number in book.written[-1].paid else ''} that it is paid"
 
 
 def entity_document(documents: Documents, entity: int) -> Json | None:
@@ -27,7 +68,6 @@ def entity_document(documents: Documents, entity: int) -> Json | None:
 
 
 def _of_kind(documents: Documents, entity: EntityRef, kind: str) -> Iterator[dict[str, Any]]:
-    """What lies in an entity's partition of the library."""
     partition = partition_text(entity.key)
     found = (item for (key, _), item in documents[LIBRARY_CONTAINER].items() if key == partition)
     return (item for item in found if item["kind"] == kind)
@@ -39,10 +79,6 @@ def holding_differences(
     """Where reality holds something else than the model.
 
     Args:
-        reality: the stack.
-        documents: what is stored.
-        store: what the model holds.
-        names: what stands for what.
         sweeps: whether the model leaves out staged messages that nothing refers to.
     """
     for entity, library in enumerate(store.libraries):
@@ -98,3 +134,19 @@ def _staged_differences(
     for tx in found:
         if not sweeps or tx in named:
             yield f"entity {entity}: there is what {tx} keeps, which the model does not know"
+
+
+def companion_differences(reality: Reality, documents: Documents, store: Store, names: Correspondence) -> Iterator[str]:
+    """Where reality holds something else than the model."""
+    partition = store.partition
+    yield from names.document_differences(entity_document(documents, 0), partition.truth.document, 0)
+    place = partition_text(ENTITY.id)
+    found = {id: item for (key, id), item in documents[ENTITIES.container].items() if key == place and KIND in item}
+    for id, (companion, _) in partition.now.items():
+        real = found.pop(id, None)
+        if real is None:
+            yield f"companions: {id} is gone"
+        else:
+            yield from names.differences(companion_of(real), companion, 0)
+    yield from (f"companions: there is {id}, which the model does not know" for id in found)
+    yield from outside_differences(reality, documents, store)
