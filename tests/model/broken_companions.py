@@ -25,15 +25,9 @@ from tests.model.zoo import Broken
 from verification.scenarios import companions_ages
 from verification.scenarios.outbox_ages import changing
 from verification.scenarios.requests import IN_ONE_PARTITION
+from verification.twins import mistakes
 from verification.twins.alterations import answers, asks, called, comes_to, deferred, instead, replaced, unasked
-from verification.twins.mistakes import (
-    COMMIT_COLOCATED,
-    COMMIT_ENTRIES,
-    ON_THE_NEWEST_STATE,
-    PUBLISHED_FIRST_COLOCATED,
-    PUBLISHED_FIRST_ENTRIES,
-    UNNOTICED_WHERE_UNCHANGED,
-)
+from verification.twins.mistakes import COMMIT_COLOCATED, COMMIT_ENTRIES
 from verification.twins.modules import Patch, around
 from verification.world.scenario import UNLIMITED, Budget, Message, Scenario, scenario_of
 
@@ -60,7 +54,10 @@ def upserted(save: SaveBatch, *_: Any) -> SaveBatch:
 
 
 BROKEN_COLOCATED: tuple[BrokenCompanions, ...] = (
-    Broken("published before the commit", (PUBLISHED_FIRST_COLOCATED,), scenario(COLOCATED, ONE), "no_ghost_output", 3),
+    Broken(
+        "published before the commit", (mistakes.PUBLISHED_FIRST_COLOCATED,), scenario(COLOCATED, ONE),
+        "no_ghost_output", 3,
+    ),
     Broken(
         "a record created by an upsert", (around(COMMIT_COLOCATED, asks(SaveBatch, upserted)),),
         scenario(COLOCATED, TWO, stale=1), "at_most_one_state_change", 6,
@@ -165,13 +162,16 @@ WITHOUT_TOKEN = around(version_stream.handled_again, asks(FindEntries, lambda fi
 GAPS_NOT_NOTICED = around(version_stream.point_before, replaced(from_what_is_there))
 
 BROKEN_STREAMS: tuple[BrokenCompanions, ...] = (
-    Broken("no entry where the state is unchanged", (UNNOTICED_WHERE_UNCHANGED,), TRACELESS, "at_most_one_output", 10),
     Broken(
-        "a duplicate handled on the newest state", (ON_THE_NEWEST_STATE,), scenario(STREAM, TWO),
+        "no entry where the state is unchanged", (mistakes.UNNOTICED_WHERE_UNCHANGED,), TRACELESS, "at_most_one_output",
+        10,
+    ),
+    Broken(
+        "a duplicate handled on the newest state", (mistakes.ON_THE_NEWEST_STATE,), scenario(STREAM, TWO),
         "no_failure: web/m0 fails with NonDeterministicHandler", 6,
     ),
     Broken(
-        "a duplicate handled on the newest state, digests not compared", (ON_THE_NEWEST_STATE, NOT_COMPARED),
+        "a duplicate handled on the newest state, digests not compared", (mistakes.ON_THE_NEWEST_STATE, NOT_COMPARED),
         scenario(STREAM, TWO), "consistent_state_and_output", 7,
     ),
     Broken(
@@ -179,7 +179,9 @@ BROKEN_STREAMS: tuple[BrokenCompanions, ...] = (
         (around(version_stream.point_before, on_one_version_later), NOT_COMPARED), scenario(STREAM, TWO),
         "consistent_state_and_output", 7,
     ),
-    Broken("published before the batch", (PUBLISHED_FIRST_ENTRIES,), scenario(STREAM, ONE), "no_ghost_output", 3),
+    Broken(
+        "published before the batch", (mistakes.PUBLISHED_FIRST_ENTRIES,), scenario(STREAM, ONE), "no_ghost_output", 3,
+    ),
     Broken(
         "an entry created by an upsert, read in a view of any age", (UPSERT,), scenario(STREAM, TWO, stale=1),
         "at_most_one_state_change", 6,

@@ -31,6 +31,7 @@ from exactlyonce.values.lifetimes import Lifetimes, Retention
 from tests.model.zoo import Broken
 from verification.scenarios import books, kept, outbox_ages, restores
 from verification.scenarios import outbox as worlds
+from verification.twins import mistakes
 from verification.twins.alterations import (
     answers,
     asks,
@@ -41,19 +42,7 @@ from verification.twins.alterations import (
     seeing,
     unasked,
 )
-from verification.twins.mistakes import (
-    CLOSED_BEFORE_SENT,
-    CLOSED_BY_ANY_VIEW,
-    COMMIT,
-    COMPLETE_NOT_RAISED,
-    ENTRIES_DROPPED,
-    NO_PAGES_SOUGHT,
-    OWED_NOT_PUBLISHED,
-    PAGES_IN_ANY_VIEW,
-    closed_on,
-    ledger_after_a_page,
-    saved_without_condition,
-)
+from verification.twins.mistakes import COMMIT
 from verification.twins.modules import Patch, around
 from verification.world.books import BookWritten, Clerk
 from verification.world.scenario import Ages, Budget, Scenario
@@ -158,19 +147,19 @@ OVERWRITES = {"in_the_way": lambda *_: False}
 ONE_PAGE = {"page_name": lambda _: "page:0", **OVERWRITES}
 
 BROKEN_MEMORY: tuple[Broken[Scenario], ...] = (
-    Broken("complete is not raised", (COMPLETE_NOT_RAISED,), THREE, TWICE, 11),
+    Broken("complete is not raised", (mistakes.COMPLETE_NOT_RAISED,), THREE, TWICE, 11),
     Broken(
         "complete is raised to the oldest mark that leaves",
-        (ledger_after_a_page(lambda made, before, page: replace(made, complete=max(before.complete, page.begin))),),
+        (mistakes.ledger_after_a_page(lambda made, before, page: replace(made, complete=max(before.complete, page.begin))),),
         replace(YOUNGER, copies=(2, 2, 1), room=1, strategy=None, budget=Budget()), TWICE, 13,
     ),
-    Broken("nobody looks for pages", (NO_PAGES_SOUGHT,), THREE, TWICE, 11),
+    Broken("nobody looks for pages", (mistakes.NO_PAGES_SOUGHT,), THREE, TWICE, 11),
     Broken(
         "only strictly older messages are looked for",
         (around(judging.may_have_left, replaced(lambda item, now: item.since is None or item.since < now.complete)),),
         THREE, TWICE, 11,
     ),
-    Broken("pages are looked for without the token", (PAGES_IN_ANY_VIEW,), THREE, REFUSED, 10),
+    Broken("pages are looked for without the token", (mistakes.PAGES_IN_ANY_VIEW,), THREE, REFUSED, 10),
     Broken(
         "the token of a page is not carried", (around(COMMIT, answers(WritePage, _token_of_before)),), THREE, REFUSED,
         10,
@@ -213,7 +202,7 @@ BROKEN_MEMORY: tuple[Broken[Scenario], ...] = (
         "marks are forgotten before the retention", (), WORLDS["marks go with age"], TWICE, 12,
         ages={"trimmed": 1, "times": (2, 4, 5)},
     ),
-    Broken("saved without a condition", (saved_without_condition("*"),), DUPLICATES, LOST, 6),
+    Broken("saved without a condition", (mistakes.saved_without_condition("*"),), DUPLICATES, LOST, 6),
     Broken("an unknown save is taken for done", (UNKNOWN_SAVE_TAKEN_FOR_DONE,), DUPLICATES, "no_ghost_output", 4),
     Broken("a conflict is taken for a copy", (CONFLICT_TAKEN_FOR_A_COPY,), DUPLICATES, LOST, 3),
     Broken("copies have another time", (UNGUARDED,), AGED, TWICE, 12, ages={"arriving": True}),
@@ -282,10 +271,10 @@ class Sanguine(Clerk):
 
 
 BROKEN_BOOKS: tuple[Broken[Scenario], ...] = (
-    Broken("a number is closed before it is sent", (CLOSED_BEFORE_SENT,), ONE_PROCESS, LOST, 6),
-    Broken("any view closes a number", (CLOSED_BY_ANY_VIEW,), WITH_SWEEPER, LOST, 9),
-    Broken("a conflict closes a number", (closed_on(Conflict),), ONE_PROCESS, LOST, 5),
-    Broken("an unknown save closes a number", (closed_on(NoAnswer),), ONE_PROCESS, LOST, 5),
+    Broken("a number is closed before it is sent", (mistakes.CLOSED_BEFORE_SENT,), ONE_PROCESS, LOST, 6),
+    Broken("any view closes a number", (mistakes.CLOSED_BY_ANY_VIEW,), WITH_SWEEPER, LOST, 9),
+    Broken("a conflict closes a number", (mistakes.closed_on(Conflict),), ONE_PROCESS, LOST, 5),
+    Broken("an unknown save closes a number", (mistakes.closed_on(NoAnswer),), ONE_PROCESS, LOST, 5),
     Broken("what has no book is taken for sent", (), ONE_PROCESS, LOST, 7, chores={"clerk": Trusting}),
     Broken("numbers of others are taken for sent", (), ONE_PROCESS, LOST, 7, chores={"clerk": Sanguine}),
     Broken(
@@ -296,8 +285,8 @@ BROKEN_BOOKS: tuple[Broken[Scenario], ...] = (
         "a process that begins anew takes the same book", (), replace(ONE_PROCESS, copies=(2, 1), budget=Budget(1, 1)),
         LOST, 8, chores={"fresh_id": lambda _: "b0"},
     ),
-    Broken("entries of others are dropped", (ENTRIES_DROPPED,), TWO_PROCESSES, LOST, 7),
-    Broken("what copies owe is not sent", (OWED_NOT_PUBLISHED,), ONE_PROCESS, LOST, 5),
+    Broken("entries of others are dropped", (mistakes.ENTRIES_DROPPED,), TWO_PROCESSES, LOST, 7),
+    Broken("what copies owe is not sent", (mistakes.OWED_NOT_PUBLISHED,), ONE_PROCESS, LOST, 5),
     Broken(
         "a settler tells its book a part of the outbox",
         (around(Outbox._finished, asks(FindPaid, lambda find, *_: _of_what_is_needed(find))),),

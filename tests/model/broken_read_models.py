@@ -40,14 +40,9 @@ from tests.model.broken_companions import (
 )
 from tests.model.zoo import Broken
 from verification.scenarios.companions import LOST, REBUILDING, SKIPPING
+from verification.twins import mistakes
 from verification.twins.alterations import asks, called, comes_to, deferred, ending, replaced, seeing, unasked
-from verification.twins.mistakes import (
-    COMMIT_RELEASE,
-    ON_THE_NEWEST_STATE,
-    PUBLISHED_FIRST_RELEASE,
-    SKIPPED_WHERE_HANDLERS_RAISE,
-    held_without_condition,
-)
+from verification.twins.mistakes import COMMIT_RELEASE
 from verification.twins.modules import Patch, around
 from verification.world.companions_handler import ENTITY
 from verification.world.scenario import UNLIMITED, Message, Scenario, scenario_of
@@ -93,7 +88,7 @@ IGNORED_GAPS = around(Release._place, expected)
 
 BROKEN_RESEQUENCERS: tuple[BrokenCompanions, ...] = (
     Broken(
-        "held without a condition", (held_without_condition("*"),), scenario(READ_MODEL, FIRST, SECOND),
+        "held without a condition", (mistakes.held_without_condition("*"),), scenario(READ_MODEL, FIRST, SECOND),
         "serial_execution", 4,
     ),
     Broken(
@@ -120,7 +115,7 @@ BROKEN_RESEQUENCERS: tuple[BrokenCompanions, ...] = (
     ),
     Broken("a gap ignored", (IGNORED_GAPS,), scenario(READ_MODEL, FIRST, SECOND), "in_sequence", 2),
     Broken(
-        "a message whose handler raises is skipped", (SKIPPED_WHERE_HANDLERS_RAISE,),
+        "a message whose handler raises is skipped", (mistakes.SKIPPED_WHERE_HANDLERS_RAISE,),
         scenario(READ_MODEL, SHAKY, raising=1, nudges=UNLIMITED), "nothing_lost", 1,
     ),
     Broken(
@@ -136,7 +131,10 @@ BROKEN_RESEQUENCERS: tuple[BrokenCompanions, ...] = (
         "what is owed is not published", (around(resequencer._pay, unasked(Publish, PUBLISHED)),),
         scenario(READ_MODEL, FIRST, crashes=1), "nothing_lost", 5,
     ),
-    Broken("published before the batch", (PUBLISHED_FIRST_RELEASE,), scenario(READ_MODEL, FIRST), "no_ghost_output", 2),
+    Broken(
+        "published before the batch", (mistakes.PUBLISHED_FIRST_RELEASE,), scenario(READ_MODEL, FIRST),
+        "no_ghost_output", 2,
+    ),
     Broken(
         "numbers are closed before what they owe is published",
         (around(resequencer._received, deferred(Publish, PUBLISHED, until=CloseNumbers)),),
@@ -280,7 +278,7 @@ BROKEN_REPLAYS: tuple[BrokenCompanions, ...] = (
         scenario(STREAM, ONE, replays=1), "consistent_state_and_output", 6,
     ),
     Broken(
-        "sent again as handled on the newest state", (ON_THE_NEWEST_STATE,), scenario(STREAM, ONE, replays=1),
+        "sent again as handled on the newest state", (mistakes.ON_THE_NEWEST_STATE,), scenario(STREAM, ONE, replays=1),
         "raised NonDeterministicHandler", 5,
     ),
     Broken(

@@ -29,7 +29,7 @@ from verification.scenarios.companions import (
 from verification.scenarios.outbox_ages import changing
 from verification.scenarios.requests import LARGE_ANSWER
 from verification.twins.modules import Patch, constant
-from verification.world.scenario import PLACES, UNLIMITED, Ages, Budget, Message, Reply, Request, Scenario
+from verification.world.scenario import UNLIMITED, Ages, Message, Reply, Request, Scenario, world_of
 
 SWEPT: Final = {"sweeps": UNLIMITED}
 ASKED: Final = (Request(0), Request(1))
@@ -40,8 +40,7 @@ SECOND: Final = (None, None, Reply(0), Reply(0, version=2))
 
 def _world(name: str, copies: tuple[int, ...], **more: Any) -> Scenario:
     """A world of one worker, unless there are others."""
-    budget = {key: more.pop(key) for key in tuple(more) if key in PLACES}
-    return Scenario(name, copies, budget=Budget(**budget), **{"workers": 1, **more})
+    return world_of(name, copies, **{"workers": 1, **more})
 
 
 def _keeping(name: str, cancels: tuple[int | None, ...], **more: Any) -> Scenario:

@@ -11,16 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Final, NamedTuple
 
-from exactlyonce.effects.companions import (
-    DeleteCompanions,
-    FindEntries,
-    FindNumbered,
-    FindOwing,
-    HasCompanions,
-    LoadCompanions,
-    ReplaceCompanions,
-    SaveBatch,
-)
+from exactlyonce.effects import companions
+from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import DeletePages, FoundAbove, FoundPages
 from exactlyonce.records.companions import Companion, id_of
@@ -32,8 +24,15 @@ from verification.reproduction.reality import ENTITIES
 from verification.world.store import entity_ref, position_of
 
 _IN_CONTAINERS_OF_ENTITIES: Final = (
-    *(LoadEntity, Loaded, SaveEntity, Saved, SaveBatch, LoadCompanions),
-    *(FindEntries, FindNumbered, FindOwing, HasCompanions, ReplaceCompanions, DeleteCompanions),
+    *(LoadEntity, Loaded, SaveEntity, Saved, SaveBatch, companions.LoadCompanions),
+    *(
+        companions.FindEntries,
+        companions.FindNumbered,
+        companions.FindOwing,
+        companions.HasCompanions,
+        companions.ReplaceCompanions,
+        companions.DeleteCompanions,
+    ),
 )
 """Effects, and replies with a token, that are about an entity and its companions."""
 

@@ -55,11 +55,11 @@ SMALL: Final = (
     ),
     _scenario(
         "stream: events go with age", (ONE, TWO), STREAM, Ages(6, (2, 2), prompt=True), DELETED, KNOWN, LATE,
-        budget=replace(CLEANING, unknown=1), sourced=True, states=10_288,
+        budget=CLEANING, unknown=1, sourced=True, states=10_288,
     ),
     _scenario(
-        "stream: what is computed again is too old", (KEEPS,), STREAM, Ages(5, (0,)), OVERDUE, DELETED,
-        budget=replace(CLEANING, crashes=1), states=1_280,
+        "stream: what is computed again is too old", (KEEPS,), STREAM, Ages(5, (0,)), OVERDUE, DELETED, budget=CLEANING,
+        crashes=1, states=1_280,
     ),
 )  # fmt: skip
 
@@ -67,12 +67,12 @@ LARGE: Final = (
     _scenario("co-located: records go with age, two workers", (TWO, ONE), COLOCATED, AHEAD, RECORD, OTHER, workers=2),
     _scenario(
         "co-located: records go with age, a crash and the sweeper", (KEEPS, ONE), COLOCATED, AHEAD, RECORD, OVERDUE,
-        budget=replace(CLEANING, crashes=1, sweeps=1),
+        budget=CLEANING, crashes=1, sweeps=1,
     ),
     _scenario("stream: entries go with age, two workers", (TWO, ONE), STREAM, AHEAD, RECORD, OTHER, KNOWN, workers=2),
     _scenario(
         "stream: entries go with age, a part of them", (TWO, ONE), STREAM, Ages(6, (2, 2)), LATE, KNOWN,
-        budget=replace(CLEANING, unknown=1),
+        budget=CLEANING, unknown=1,
     ),
     _scenario(
         "stream: events go with age, two workers", (ONE, TWO), STREAM, Ages(6, (2, 2)), OTHER, KNOWN, workers=2,

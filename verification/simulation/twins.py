@@ -39,30 +39,10 @@ from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.values.envelope import EntityRef, key_of
 from exactlyonce.values.lifetimes import Lifetimes
 from verification.simulation.protocols import COLOCATED, EVENTS, FEW_MARKS, SHIPPED, SNAPSHOTS, STREAM, Protocols
+from verification.twins import mistakes
 from verification.twins.alterations import answers, asks, called, deferred, replaced, unasked
 from verification.twins.host import HOST
-from verification.twins.mistakes import (
-    CLOSED_BEFORE_SENT,
-    CLOSED_BY_ANY_VIEW,
-    COMMIT,
-    COMMIT_COLOCATED,
-    COMMIT_RELEASE,
-    COMPLETE_NOT_RAISED,
-    ENTRIES_DROPPED,
-    NO_PAGES_SOUGHT,
-    ON_THE_NEWEST_STATE,
-    OWED_NOT_PUBLISHED,
-    PAGES_IN_ANY_VIEW,
-    PUBLISHED_FIRST,
-    PUBLISHED_FIRST_COLOCATED,
-    PUBLISHED_FIRST_ENTRIES,
-    PUBLISHED_FIRST_RELEASE,
-    SKIPPED_WHERE_HANDLERS_RAISE,
-    UNNOTICED_WHERE_UNCHANGED,
-    closed_on,
-    held_without_condition,
-    saved_without_condition,
-)
+from verification.twins.mistakes import COMMIT
 from verification.twins.modules import BOOKS, Patch, around, constant, modules_of, room_for
 from verification.twins.twin import Twin
 
@@ -176,13 +156,13 @@ def _paying_all(document: Function) -> Function:
 
 
 _OUTBOXES: Final[Mapping[str, Parts]] = {
-    "publish before commit": (PUBLISHED_FIRST,),
-    "save without If-Match": (saved_without_condition(_ANY),),
-    "what copies owe is not published": (OWED_NOT_PUBLISHED,),
+    "publish before commit": (mistakes.PUBLISHED_FIRST,),
+    "save without If-Match": (mistakes.saved_without_condition(_ANY),),
+    "what copies owe is not published": (mistakes.OWED_NOT_PUBLISHED,),
     "unknown publish taken as done": (around(outbox.pay, answers(Publish, lambda *_: PUBLISHED)),),
     "sweeper pays without publishing": (around(Outbox.sweep, unasked(Publish, PUBLISHED)),),
-    "pages: none are looked for": (NO_PAGES_SOUGHT,),
-    "pages: looked for in any view": (PAGES_IN_ANY_VIEW,),
+    "pages: none are looked for": (mistakes.NO_PAGES_SOUGHT,),
+    "pages: looked for in any view": (mistakes.PAGES_IN_ANY_VIEW,),
     "pages: untimed messages are not looked for by their hash": (
         around(judging.look_apart, asks(FindPages, lambda find, *_: replace(find, hashes=()))),
     ),
@@ -192,47 +172,49 @@ _OUTBOXES: Final[Mapping[str, Parts]] = {
         around(judging.look_apart, answers(FindPages, _as_our_own)),
         *room_for(1, 1 << 14),
     ),
-    "pages: complete is not raised": (COMPLETE_NOT_RAISED,),
+    "pages: complete is not raised": (mistakes.COMPLETE_NOT_RAISED,),
     "marks are dropped too early": (
         around(draft.next_ledger, called(lambda work, *more: (replace(work, retention=work.retention / 8), *more))),
     ),
-    "books: a number is closed before it is sent": (CLOSED_BEFORE_SENT,),
-    "books: a conflict closes a number": (closed_on(Conflict),),
-    "books: an unknown save closes a number": (closed_on(NoAnswer),),
-    "books: entries of others are dropped": (ENTRIES_DROPPED,),
+    "books: a number is closed before it is sent": (mistakes.CLOSED_BEFORE_SENT,),
+    "books: a conflict closes a number": (mistakes.closed_on(Conflict),),
+    "books: an unknown save closes a number": (mistakes.closed_on(NoAnswer),),
+    "books: entries of others are dropped": (mistakes.ENTRIES_DROPPED,),
 }
 _BOOKS: Final[Mapping[str, Parts]] = {
     "books: one pays what is open": (around(ProcessBook.document, _paying_all),),
-    "books: any view closes a number": (CLOSED_BY_ANY_VIEW,),
+    "books: any view closes a number": (mistakes.CLOSED_BY_ANY_VIEW,),
     "books: used before the store has them": (around(Shelf.is_stored, replaced(lambda *_: True)),),
 }
 _CLEAN_UP: Final = around(retention.clean_staged, unasked(SaveEntity, Saved("0", None)))
 _COLOCATED: Final[Mapping[str, Parts]] = {
-    "co-located: publish before batch": (PUBLISHED_FIRST_COLOCATED,),
+    "co-located: publish before batch": (mistakes.PUBLISHED_FIRST_COLOCATED,),
     "co-located: save without If-Match": (
-        around(COMMIT_COLOCATED, asks(SaveBatch, lambda save, *_: replace(save, etag=_ANY))),
+        around(mistakes.COMMIT_COLOCATED, asks(SaveBatch, lambda save, *_: replace(save, etag=_ANY))),
     ),
     "co-located: hits not published": (around(batching.publish_records, unasked(Publish, PUBLISHED)),),
 }
 _STREAMS: Final[Mapping[str, Parts]] = {
-    "stream: publish before batch": (PUBLISHED_FIRST_ENTRIES,),
-    "stream: no entry where the state is unchanged": (UNNOTICED_WHERE_UNCHANGED,),
+    "stream: publish before batch": (mistakes.PUBLISHED_FIRST_ENTRIES,),
+    "stream: no entry where the state is unchanged": (mistakes.UNNOTICED_WHERE_UNCHANGED,),
     "stream: duplicates not handled again": (around(version_stream.handled_again, replaced(_not_again)),),
-    "stream: duplicates handled on the newest state": (ON_THE_NEWEST_STATE,),
+    "stream: duplicates handled on the newest state": (mistakes.ON_THE_NEWEST_STATE,),
 }
 _RESEQUENCERS: Final[Mapping[str, Parts]] = {
-    "read model: hold without If-Match": (held_without_condition(_ANY),),
-    "read model: publish before batch": (PUBLISHED_FIRST_RELEASE,),
+    "read model: hold without If-Match": (mistakes.held_without_condition(_ANY),),
+    "read model: publish before batch": (mistakes.PUBLISHED_FIRST_RELEASE,),
     "read model: early messages not held": (around(Release._hold, replaced(lambda *_: None)),),  # noqa: SLF001
-    "read model: skips what its handler refuses": (SKIPPED_WHERE_HANDLERS_RAISE,),
+    "read model: skips what its handler refuses": (mistakes.SKIPPED_WHERE_HANDLERS_RAISE,),
     "read model: late messages not reported": (around(resequencing.is_late, replaced(lambda *_: False)),),
-    "read model: unknown publish taken as done": (around(COMMIT_RELEASE, answers(Publish, lambda *_: PUBLISHED)),),
+    "read model: unknown publish taken as done": (
+        around(mistakes.COMMIT_RELEASE, answers(Publish, lambda *_: PUBLISHED)),
+    ),
 }
 _MENDERS: Final[Mapping[str, Parts]] = {
     "read model: gaps skipped without a record": (
         around(gaps.skip, asks(SaveBatch, lambda save, *_: replace(save, create=()))),
     ),
-    "read model: sent again as handled on the newest state": (ON_THE_NEWEST_STATE,),
+    "read model: sent again as handled on the newest state": (mistakes.ON_THE_NEWEST_STATE,),
 }
 
 

@@ -12,41 +12,10 @@ from datetime import datetime
 from typing import Any, Final
 
 from exactlyonce.drivers.overdue import TOO_OLD
-from exactlyonce.effects.companions import (
-    DeleteCompanions,
-    FindEntries,
-    FindNumbered,
-    FindOwing,
-    FoundCompanions,
-    HasCompanions,
-    LoadCompanions,
-    ReplaceCompanions,
-    SaveBatch,
-)
+from exactlyonce.effects import companions, library
+from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect, Reply
 from exactlyonce.effects.entity import PUBLISHED, Conflict, Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.library import (
-    OTHER,
-    DeletePages,
-    DeleteRequests,
-    DeleteStaged,
-    FindBlobs,
-    FindPages,
-    FindPagesAbove,
-    FoundPages,
-    FoundStaged,
-    HasPages,
-    LoadParked,
-    LoadRequests,
-    LoadStaged,
-    NoteSearch,
-    Park,
-    ReadBooks,
-    Stage,
-    Unpark,
-    WriteBook,
-    WritePage,
-)
 from exactlyonce.effects.port import Busy
 from exactlyonce.records.companions import NumberedMessage
 from exactlyonce.records.outbox import Output
@@ -92,24 +61,13 @@ ANY: Final = '"*"'
 
 _LONG: Final = 0.1  # Seconds.
 _READS: Final = (
-    LoadEntity,
-    FindPages,
-    FindPagesAbove,
-    FindBlobs,
-    HasPages,
-    ReadBooks,
-    LoadStaged,
-    LoadParked,
-    LoadRequests,
-    LoadCompanions,
-    FindEntries,
-    FindNumbered,
-    FindOwing,
-    HasCompanions,
+    *(LoadEntity, library.FindPages, library.FindPagesAbove, library.FindBlobs, library.HasPages, library.ReadBooks),
+    *(library.LoadStaged, library.LoadParked, library.LoadRequests, companions.LoadCompanions, companions.FindEntries),
+    *(companions.FindNumbered, companions.FindOwing, companions.HasCompanions),
 )
 _BEST_EFFORT: Final = (
-    *(DeleteStaged, DeletePages, Unpark, NoteSearch),
-    *(ReplaceCompanions, DeleteCompanions, DeleteRequests),
+    *(library.DeleteStaged, library.DeletePages, library.Unpark, library.NoteSearch),
+    *(companions.ReplaceCompanions, companions.DeleteCompanions, library.DeleteRequests),
 )
 
 
@@ -130,7 +88,7 @@ class Surrounding:
     store: MemoryStore
     arrived: Callable[[Output], None]
     unsettled: Callable[[EntityRef], None]
-    kept: Callable[[Park], None]
+    kept: Callable[[library.Park], None]
     expire: dict[str, float] = field(default_factory=dict)
     restores: int = 0
 
@@ -185,8 +143,8 @@ class Wire:
         loop, weather = self._world.loop, self._world.weather
         waiting, latency = self._begin()
         fate = weather.write_fate(loop.time())
-        if not isinstance(effect, WriteBook | NoteSearch) and (
-            fate is Fate.DELAYED or latency > _LONG or isinstance(effect, Stage)
+        if not isinstance(effect, library.WriteBook | library.NoteSearch) and (
+            fate is Fate.DELAYED or latency > _LONG or isinstance(effect, library.Stage)
         ):
             self._world.unsettled(effect.entity)
         self._plan(latency, self._land, waiting, effect, fate)
@@ -251,13 +209,13 @@ class Wire:
             world.weather.counted.update(world.history.written(effect.entity.id, effect.document.text))
             if isinstance(effect, SaveBatch):
                 world.weather.counted.update(note_numbers(effect, world.history))
-        elif isinstance(effect, Park) and effect.entity.type == TOO_OLD:
+        elif isinstance(effect, library.Park) and effect.entity.type == TOO_OLD:
             world.kept(effect)
-        elif isinstance(effect, WritePage):
+        elif isinstance(effect, library.WritePage):
             page = world.store.library[effect.entity.key].newest(f"page:{effect.page.number}")
             if page is not None:
                 world.expire.setdefault(page.etag, world.loop.time() + effect.seconds)
-            if reply is OTHER:
+            if reply is library.OTHER:
                 world.weather.counted["page of another history in the way"] += 1
         return reply
 
@@ -270,22 +228,22 @@ class Wire:
 
 def _begun(effect: Any) -> Any:
     """What of a write took place before its connection broke: pages are deleted one by one."""
-    return replace(effect, pages=effect.pages[::2]) if isinstance(effect, DeletePages) else effect
+    return replace(effect, pages=effect.pages[::2]) if isinstance(effect, library.DeletePages) else effect
 
 
 def _witness(weather: Weather, effect: Any, reply: Any) -> None:
     if reply is BEHIND:
         weather.counted["replica behind the token"] += 1
-    elif isinstance(reply, FoundPages):
+    elif isinstance(reply, library.FoundPages):
         if reply.pages:
             weather.counted["pages were read"] += 1
-    elif isinstance(effect, ReadBooks):
+    elif isinstance(effect, library.ReadBooks):
         weather.counted["books were read"] += 1
-    elif isinstance(reply, FoundCompanions):
-        if reply.companions and not isinstance(effect, FindOwing):
-            again = isinstance(effect, FindEntries)
+    elif isinstance(reply, companions.FoundCompanions):
+        if reply.companions and not isinstance(effect, companions.FindOwing):
+            again = isinstance(effect, companions.FindEntries)
             weather.counted["duplicate handled again" if again else "duplicate found its record"] += 1
-    elif isinstance(reply, FoundStaged):
+    elif isinstance(reply, library.FoundStaged):
         weather.counted["kept messages were read"] += bool(reply.documents)
 
 

@@ -9,19 +9,8 @@ from functools import cached_property
 from exactlyonce.records.ledger import Ledger, hash_in, split
 from exactlyonce.records.outbox import Output
 from exactlyonce.values.envelope import message_hash
-from verification.world.outbox_handler import (
-    CANCELLED,
-    call_of,
-    callers,
-    cancellers,
-    content_of,
-    grown,
-    hash_of_release,
-    keepers,
-    release_of,
-    released_by,
-    said_on,
-)
+from verification.world import outbox_handler as handler
+from verification.world.outbox_handler import CANCELLED
 from verification.world.store import Entity, Library, Store, entity_ref, history_of, is_removed, ledger_of
 from verification.world.writes import Commit, Committed, Judge
 
@@ -34,21 +23,21 @@ class OutboxJudge(Judge):
 
     @cached_property
     def _by_hash(self) -> Mapping[str, str]:
-        released = ((hash_of_release(key), release_of(key)) for key in self._keepers)
+        released = ((handler.hash_of_release(key), handler.release_of(key)) for key in self._keepers)
         return dict([*((message_hash(key), key) for key in self.keys), *released])
 
     @cached_property
     def _callers(self) -> frozenset[str]:
-        return callers(self.scenario)
+        return handler.callers(self.scenario)
 
     @cached_property
     def _keepers(self) -> frozenset[str]:
-        return keepers(self.scenario)
+        return handler.keepers(self.scenario)
 
     @cached_property
     def _cancellers(self) -> Mapping[str, str]:
         """By the key of each message that cancels a kept output, the key of the message that keeps it."""
-        return cancellers(self.scenario)
+        return handler.cancellers(self.scenario)
 
     @property
     def _deletes(self) -> str | None:
@@ -57,8 +46,8 @@ class OutboxJudge(Judge):
 
     def outputs(self, outputs: tuple[Output, ...], store: Store) -> str | None:
         for output in outputs:
-            key, history = content_of(output)
-            released = release_of(key)
+            key, history = handler.content_of(output)
+            released = handler.release_of(key)
             if key in self._keepers and (released, history) not in store.committed:
                 return f"no_ghost_output: the kept output of {key} is published, but was never released"
             if (key, history) in store.committed:
@@ -104,7 +93,9 @@ class OutboxJudge(Judge):
         """The violation if a reply is awaited that does not lie parked: nobody is at work, so it will not come."""
         replies = enumerate(self.scenario.replies)
         parked = {
-            call_of(item.call) for number, item in replies if item is not None and self.keys[number] in store.parked
+            handler.call_of(item.call)
+            for number, item in replies
+            if item is not None and self.keys[number] in store.parked
         }
         awaited = (call for entity in store.entities for call in entity.ledger.calls if call not in parked)
         return next((f"nothing_lost: the reply to {call} is awaited, and none is left" for call in awaited), None)
@@ -112,7 +103,7 @@ class OutboxJudge(Judge):
     def _kept(self, store: Store) -> str | None:
         """The violation if a message is still kept, or was released and not published: a sweep is to come."""
         kept = [item.id for entity in store.entities for item in entity.ledger.kept]
-        released = (released_by(key) for key, _ in store.committed)
+        released = (handler.released_by(key) for key, _ in store.committed)
         kept += [key for key in released if key is not None and key not in store.published]
         return next((f"nothing_lost: {item} is due, and was not published" for item in kept), None)
 
@@ -136,11 +127,11 @@ class OutboxJudge(Judge):
         renewed = {message_hash(key): key for key in handled}
         new = [renewed.get(item, item) for item in new]
         made = _Made(entity.history, {item.id for item in before.kept}, dict(store.committed))
-        violation = self._released(after, [item for item in new if released_by(item) is not None], made)
+        violation = self._released(after, [item for item in new if handler.released_by(item) is not None], made)
         for key in handled:
             violation = violation or self._handled(key, after, made, store)
         if violation is None and sorted(new) != sorted(
-            (*handled, *(item for item in new if released_by(item) is not None))
+            (*handled, *(item for item in new if handler.released_by(item) is not None))
         ):
             violation = "serial_execution: the marks of a commit are not those of its messages"
         if violation is None and after.version != before.version + len(new):
@@ -155,7 +146,7 @@ class OutboxJudge(Judge):
     def _released(self, after: Ledger, released: list[str], made: _Made) -> str | None:
         violation = None
         for release in released:
-            keeper = released_by(release) or ""
+            keeper = handler.released_by(release) or ""
             said = made.committed.get(keeper, "")
             if release in made.committed:
                 violation = violation or f"released_once: the output of {keeper} is released a second time"
@@ -163,7 +154,7 @@ class OutboxJudge(Judge):
                 violation = violation or (
                     f"cancelled_is_never_released: the output of {keeper} is released, but was cancelled, or never kept"
                 )
-            elif self._says(after, hash_of_release(keeper)) not in (None, said):
+            elif self._says(after, handler.hash_of_release(keeper)) not in (None, said):
                 violation = violation or (
                     f"consistent_state_and_output: another output of {keeper} is released than was kept"
                 )
@@ -181,13 +172,13 @@ class OutboxJudge(Judge):
         entry = next((item for item in after.outbox if item.cause == hash), None)
         if asked is None and entry is not None and entry.answer is not None:
             asked = entry.answer.asked
-        said = f"{said_on(made.history, asked)}{CANCELLED if cancelled else ''}"
+        said = f"{handler.said_on(made.history, asked)}{CANCELLED if cancelled else ''}"
         if key in self._keepers:
             made.kept.add(f"out:{key}")
         if self.scenario.numbers:
             said = f"{said}#{sum(not item.startswith('out/') for item in made.committed) + 1}"
         made.committed[key] = said
-        made.history = "" if key == self._deletes else grown(made.history, key)
+        made.history = "" if key == self._deletes else handler.grown(made.history, key)
         if key in self.alone(store) & store.parked:
             return f"parked_is_unprocessed: {key} is committed, but it lies parked"
         if self._says(after, hash) not in (None, said):
@@ -199,7 +190,7 @@ class OutboxJudge(Judge):
         """What the output that an outbox owes for a message says; None if it owes none."""
         entries = (item for item in ledger.outbox if item.cause == hash)
         outputs = (output for entry in entries for output in entry.owed_outputs(ENTITY, ledger.to, ledger.sequences))
-        return next((content_of(output)[1] for output in outputs), None)
+        return next((handler.content_of(output)[1] for output in outputs), None)
 
     def _dropped(self, before: Ledger, after: Ledger, store: Store) -> str | None:
         owing = {entry.tx for entry in after.outbox}
@@ -211,7 +202,7 @@ class OutboxJudge(Judge):
                 return f"one_answer: the outbox drops the answer to {entry.request}, which was never kept"
             if not entry.outputs:
                 continue
-            key, _ = content_of(next(entry.owed_outputs(ENTITY, before.to, before.sequences)))
+            key, _ = handler.content_of(next(entry.owed_outputs(ENTITY, before.to, before.sequences)))
             if key not in store.published | store.overdue:
                 return f"nothing_lost: the outbox drops {key}, but its output was never published"
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any, Final, Literal
 
@@ -385,18 +385,17 @@ class Scenario:
         return name
 
 
-def scenario_of(name: str, messages: tuple[Message, ...], strategy: Any, *seen: str, **more: Any) -> Scenario:
-    """A scenario whose records are companions.
+def world_of(name: str, copies: tuple[int, ...], *seen: str, **more: Any) -> Scenario:
+    """A scenario by its attributes, among which stand those of its budget, and by what has to be seen somewhere."""
+    amounts = {key: more.pop(key) for key in PLACES if key in more}
+    budget = replace(more.pop("budget", Budget()), **amounts)
+    return Scenario(name, copies, budget=budget, witnesses=frozenset(seen), **more)
 
-    Args:
-        name: for reports.
-        messages: what is delivered.
-        strategy: to check.
-        seen: what has to be seen somewhere.
-        more: other attributes of the scenario.
-    """
+
+def scenario_of(name: str, messages: tuple[Message, ...], strategy: Any, *seen: str, **more: Any) -> Scenario:
+    """The same of a protocol whose records are companions."""
     copies = tuple(message.copies for message in messages)
-    return Scenario(name, copies, messages=messages, strategy=strategy, witnesses=frozenset(seen), **more)
+    return world_of(name, copies, *seen, messages=messages, strategy=strategy, **more)
 
 
 def spent(left: tuple[int, ...], place: int) -> tuple[int, ...]:
