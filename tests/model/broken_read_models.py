@@ -44,7 +44,7 @@ from verification.twins import mistakes
 from verification.twins.alterations import asks, called, comes_to, deferred, ending, replaced, seeing, unasked
 from verification.twins.mistakes import COMMIT_RELEASE
 from verification.twins.modules import Patch, around
-from verification.world.companions_handler import ENTITY
+from verification.world.companions import ENTITY
 from verification.world.scenario import UNLIMITED, Message, Scenario, scenario_of
 
 READ_MODEL = scenario_of("resequencer", (), Resequencer())

@@ -17,17 +17,15 @@ from tests.model.broken_memory import BROKEN_BOOKS, BROKEN_MEMORY
 from tests.model.searches import assert_holds, name_of
 from tests.model.zoo import Broken
 from verification.checker.search import explore
-from verification.endless.explorer import FREE, AgedStream, EndlessExplorer, stream_of
-from verification.endless.names import NOW, OLDEST, Kind, Naming
+from verification.endless.explorer import FREE, NOW, OLDEST, AgedStream, EndlessExplorer, Kind, Naming, stream_of
 from verification.explorers.explorer import PASSES, Explorer
-from verification.explorers.moves import Move
-from verification.explorers.reductions import State
+from verification.explorers.moves import Move, State
 from verification.scenarios.endless import FAULTS, SMALL
 from verification.scenarios.outbox import EVERYTHING
 from verification.twins.alterations import replaced
 from verification.twins.modules import around
 from verification.twins.twin import Twin
-from verification.world.outbox_handler import key_of_number
+from verification.world.outbox import key_of_number
 from verification.world.scenario import UNLIMITED, Ages, Budget, Scenario
 
 GONE = -2

@@ -25,7 +25,7 @@ from verification.reproduction.careless import OverwritingStore
 from verification.reproduction.conductor import Divergence
 from verification.reproduction.correspondence import Correspondence, TornViewError, entity_log, library_log
 from verification.reproduction.reality import emulator_of_the_model
-from verification.world.companions_handler import ENTITY
+from verification.world.companions import ENTITY
 from verification.world.scenario import Scenario
 from verification.world.writes import WriteDown
 

@@ -17,7 +17,7 @@ from verification.simulation.episode import Report, run_episode
 from verification.simulation.plans import Reading
 from verification.simulation.protocols import COLOCATED, EVENTS, FEW_MARKS, SHIPPED, STREAM, Protocols, shipped
 from verification.simulation.twins import NAMES, protocols_of
-from verification.simulation.weather import FAULTS, WITNESSES
+from verification.simulation.wire import FAULTS, WITNESSES
 
 MESSAGES = 200
 TELLING = (2, 3, 4, 5, 6, 7, 12)

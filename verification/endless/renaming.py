@@ -25,7 +25,7 @@ from exactlyonce.records.outbox import OutboxEntry, Output, pending
 from exactlyonce.values.envelope import Envelope, message_hash, milliseconds, time_of
 from exactlyonce.values.frozen_json import Json
 from verification.world.books import BookState, BookWritten
-from verification.world.outbox_handler import content_of, output_of
+from verification.world.outbox import content_of, output_of
 from verification.world.store import StoredPage, entity_ref, history_of, ledger_of, position_of, token_at
 from verification.world.writes import WriteDown
 

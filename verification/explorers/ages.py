@@ -20,10 +20,9 @@ from exactlyonce.records.library import Opened
 from exactlyonce.values.envelope import message_hash, milliseconds
 from exactlyonce.values.lifetimes import AHEAD
 from verification.explorers.explorer import PASSES, Explorer
-from verification.explorers.moves import Move
-from verification.explorers.reductions import State
+from verification.explorers.moves import Move, State
 from verification.world.answers import World
-from verification.world.companions_handler import aged
+from verification.world.companions import aged
 from verification.world.scenario import AT, TICK, Ages, Scenario, Start
 from verification.world.store import Store, StoredPage
 from verification.world.workers import Worker, Workers

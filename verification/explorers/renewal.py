@@ -21,10 +21,9 @@ from exactlyonce.values.envelope import EntityRef, Envelope, key_of, renewed_id
 from exactlyonce.values.lifetimes import CLOCK_TOLERANCE, Lifetimes, Retention
 from verification.explorers.ages import AgedExplorer
 from verification.explorers.choice import explorer_of
-from verification.explorers.moves import Move
-from verification.explorers.reductions import State
+from verification.explorers.moves import Move, State
 from verification.world.answers import LOST, World
-from verification.world.outbox_handler import dated, key_of_number
+from verification.world.outbox import dated, key_of_number
 from verification.world.scenario import AT, PLACES, TICK, Ages, Chores, Scenario, Start, spent
 from verification.world.store import Store, entity_ref
 from verification.world.workers import Worker, Workers

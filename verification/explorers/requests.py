@@ -11,9 +11,8 @@ from exactlyonce.records.library import RequestDocument
 from exactlyonce.records.outbox import Answer
 from exactlyonce.values.frozen_json import Json
 from verification.explorers.explorer import GIVES_BACK, Explorer
-from verification.explorers.moves import Move
-from verification.explorers.reductions import State, without_vain_drafts
-from verification.world.outbox_handler import said_on
+from verification.explorers.moves import Move, State, without_vain_drafts
+from verification.world.outbox import said_on
 from verification.world.scenario import AT, Request, without_copies
 from verification.world.store import Store, entity_ref
 from verification.world.workers import Worker

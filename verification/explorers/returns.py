@@ -32,10 +32,9 @@ from exactlyonce.values.envelope import EntityRef, Envelope, key_of
 from exactlyonce.values.lifetimes import Lifetimes
 from verification.explorers.choice import explorer_of
 from verification.explorers.explorer import PASSES, Explorer
-from verification.explorers.moves import POISONED, Move, ever_parked, vanished
-from verification.explorers.reductions import State
+from verification.explorers.moves import POISONED, Move, State, ever_parked, vanished
 from verification.world.answers import LOST, World
-from verification.world.outbox_handler import dated
+from verification.world.outbox import dated
 from verification.world.scenario import AT, NOTHING, PLACES, TICK, Scenario, Start, spent, with_copies, without_copies
 from verification.world.store import Store, entity_ref, token_at
 from verification.world.workers import Worker, Workers

@@ -16,10 +16,8 @@ from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
 from exactlyonce.effects.library import DeletePages, DeleteStaged, Unpark
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry
 from exactlyonce.records.ledger import split
-from verification.explorers.explorer import GIVES_BACK, GOES_ON, PASSES, Explorer
-from verification.explorers.moves import Move
-from verification.explorers.processes import FROM_MEMORY
-from verification.explorers.reductions import State
+from verification.explorers.explorer import FROM_MEMORY, GIVES_BACK, GOES_ON, PASSES, Explorer
+from verification.explorers.moves import Move, State
 from verification.world.scenario import PLACES, Start
 from verification.world.store import Entity, Store, history_of
 from verification.world.workers import Worker

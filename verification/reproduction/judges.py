@@ -24,7 +24,7 @@ from exactlyonce.testing.guarantee import Commit, Facts, Position, at_most_one_s
 from exactlyonce.testing.guarantee import nothing_lost as lost
 from exactlyonce.values.envelope import message_hash
 from verification.reproduction.reality import ENTITIES, Deeds, Reality, companion_of, taken_from
-from verification.world.companions_handler import (
+from verification.world.companions import (
     ENTITY,
     HAS_WAITED,
     asked_for,
@@ -34,7 +34,7 @@ from verification.world.companions_handler import (
     handle,
     keys_of,
 )
-from verification.world.outbox_handler import content_of, hash_of_release, keepers, keys_in
+from verification.world.outbox import content_of, hash_of_release, keepers, keys_in
 from verification.world.scenario import NUDGE, UNLIMITED, Message, Scenario
 from verification.world.store import entity_ref, history_of, ledger_of
 

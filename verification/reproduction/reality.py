@@ -31,7 +31,7 @@ from local_cosmos.semantics.faults import FaultRule
 from local_cosmos.semantics.history import AcceptedWrite
 from local_cosmos.semantics.replicas import Lag
 from local_cosmos.semantics.request_log import LoggedRequest
-from verification.world.companions_handler import ENTITY
+from verification.world.companions import ENTITY
 from verification.world.scenario import TICK
 from verification.world.store import NOW, entity_ref
 

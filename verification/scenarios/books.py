@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from verification.explorers.processes import PROVED
+from verification.explorers.explorer import PROVED
 from verification.explorers.requests import LEFT
 from verification.scenarios.outbox import LATE, OTHER, OWN, PARKED, STALE
 from verification.world.scenario import UNLIMITED, Budget, Request, Scenario, world_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from verification.explorers.processes import FROM_MEMORY as MEMORY
+from verification.explorers.explorer import FROM_MEMORY as MEMORY
 from verification.scenarios.outbox import LATE, OTHER, OWN, PARKED, STALE
 from verification.world.scenario import Budget, Reply, Scenario, world_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from verification.explorers.ages import REFUSED
-from verification.explorers.processes import PROVED
+from verification.explorers.explorer import PROVED
 from verification.scenarios.outbox import BEHIND, EVERYTHING, LATE, OTHER, OWN, STALE
 from verification.world.answers import EXPIRED, FOUND, OVERDUE
 from verification.world.scenario import UNLIMITED, Ages, Budget, Scenario

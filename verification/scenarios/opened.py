@@ -7,7 +7,7 @@ from typing import Any, Final
 from verification.explorers.requests import CLOSED, UNKNOWN_NOW
 from verification.scenarios.outbox import LATE, OTHER, OWN, STALE
 from verification.world.answers import ANSWERED
-from verification.world.outbox_handler import LARGE_BODY
+from verification.world.outbox import LARGE_BODY
 from verification.world.scenario import UNLIMITED, Request, Scenario, world_of
 
 O0: Final = Request(0, opened=True)

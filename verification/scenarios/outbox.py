@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from verification.explorers.processes import FROM_MEMORY
+from verification.explorers.explorer import FROM_MEMORY
 from verification.world.answers import FOUND
 from verification.world.scenario import UNLIMITED, Budget, world_of
 from verification.world.writes import CUT

@@ -9,7 +9,7 @@ from exactlyonce.attempt import Strategy
 from verification.explorers.requests import LEFT, REFUSED
 from verification.scenarios.outbox import LATE, OTHER, OWN, STALE
 from verification.world.answers import ANSWERED_THERE, FOUND
-from verification.world.outbox_handler import LARGE_BODY
+from verification.world.outbox import LARGE_BODY
 from verification.world.scenario import UNLIMITED, Message, Request, Scenario, scenario_of, world_of
 
 STREAM: Final = VersionStream(snapshot_every=2)

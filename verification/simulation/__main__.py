@@ -16,7 +16,7 @@ from rich.table import Table
 
 from verification.simulation.fleet import MESSAGES, Options, Tally, run_fleet
 from verification.simulation.twins import NAMES
-from verification.simulation.weather import FAULTS, WITNESSES
+from verification.simulation.wire import FAULTS, WITNESSES
 
 _EXAMPLES: Final = 3
 

@@ -18,17 +18,14 @@ from exactlyonce.effects.library import Park
 from exactlyonce.records.outbox import Output
 from exactlyonce.testing.loop import START, Interrupted, Overdue, VirtualClock, VirtualLoop
 from exactlyonce.values.envelope import EntityRef
-from verification.simulation.caretakers import Caretakers, Restores
-from verification.simulation.history import History, Violation
+from verification.simulation.caretakers import Caretakers, Operators, Restores
+from verification.simulation.history import History, Order, Violation
 from verification.simulation.host import Hosts
 from verification.simulation.judge import judge
-from verification.simulation.model import Order
-from verification.simulation.operators import Operators
 from verification.simulation.plans import Plan
 from verification.simulation.processes import Message
 from verification.simulation.protocols import Application, Protocols, shipped
-from verification.simulation.weather import HOUR, Climate, Weather
-from verification.simulation.wire import Surrounding
+from verification.simulation.wire import HOUR, Climate, Surrounding, Weather
 from verification.simulation.workload import (
     ASKED,
     RELAYED,

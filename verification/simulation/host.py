@@ -10,7 +10,7 @@ from typing import Final
 
 from exactlyonce import Envelope, ExactlyOnceError, HandlerFailed, MessageError, StoredDataError, TryAgainLater
 from exactlyonce.testing.loop import VirtualClock
-from verification.simulation.model import LAST
+from verification.simulation.history import LAST
 from verification.simulation.plans import Plan
 from verification.simulation.processes import Delivery, Message, Process
 from verification.simulation.protocols import Application

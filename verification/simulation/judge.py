@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from verification.simulation.history import History, Spot, Violation
-from verification.simulation.model import NOTHING, Order, Tally, execute
+from verification.simulation.history import NOTHING, History, Order, Spot, Tally, Violation, execute
 
 Life = tuple[str, ...]
 """Names of the messages that took place, in order, from an empty tally to its deletion, or to the end."""

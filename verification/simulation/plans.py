@@ -12,7 +12,7 @@ from exactlyonce import Rebuild, Resequencer, VersionStream
 from exactlyonce.drivers.lanes import BUDGET
 from exactlyonce.values.lifetimes import Expiry, Lifetimes, Retention
 from verification.simulation.history import Promises
-from verification.simulation.weather import HOUR
+from verification.simulation.wire import HOUR
 from verification.simulation.workload import ASKED, board_named, tallies
 
 OnGap = Literal["wait", "skip", "rebuild"]

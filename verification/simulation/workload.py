@@ -11,7 +11,7 @@ from exactlyonce import Context, Destination, Entity, EntityKey, Envelope, Outbo
 from exactlyonce.handling.routes import Routes
 from exactlyonce.values.envelope import milliseconds
 from exactlyonce.values.frozen_json import Json
-from verification.simulation.model import LAST, LAST_OF_A_BOARD, Order, Tally, execute
+from verification.simulation.history import LAST, LAST_OF_A_BOARD, Order, Tally, execute
 
 REPORTED: Final = "audience"
 RELAYED: Final = "orders"

@@ -52,10 +52,8 @@ from exactlyonce.records.companions import ColocatedRecord, NumberedMessage, Str
 from exactlyonce.records.ledger import by_hash, split, written
 from exactlyonce.records.outbox import Output
 from exactlyonce.values.envelope import Envelope
-from verification.world.companions_handler import asked_for, is_request, keys_of, versions_with
-from verification.world.companions_judge import CompanionsJudge
-from verification.world.outbox_handler import brought, content_of, keys_in, sent_again
-from verification.world.outbox_judge import OutboxJudge
+from verification.world.companions import CompanionsJudge, asked_for, is_request, keys_of, versions_with
+from verification.world.outbox import OutboxJudge, brought, content_of, keys_in, sent_again
 from verification.world.scenario import AT, PLACES, TICK, Scenario
 from verification.world.store import (
     NOW,

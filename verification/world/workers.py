@@ -22,9 +22,9 @@ from exactlyonce.protocols.stream.replay import Replayed
 from exactlyonce.records.library import Opened
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
-from verification.world import companions_handler, outbox_handler
-from verification.world.companions_handler import ABSENT, ENTITY, HAS_WAITED, job, keys_of, missing_of
-from verification.world.outbox_handler import keys_in
+from verification.world import companions, outbox
+from verification.world.companions import ABSENT, ENTITY, HAS_WAITED, job, keys_of, missing_of
+from verification.world.outbox import keys_in
 from verification.world.scenario import ANSWER, AT, NOTHING, NUDGE, STUMBLE, TICK, Scenario, Start
 from verification.world.store import entity_ref, position_of, transactions_of
 from verification.world.writes import ANY, Write, transactions_in
@@ -349,10 +349,10 @@ class Workers:
     def _envelope(self, number: int) -> Envelope:
         messages = self._scenario.messages
         if not messages:
-            return outbox_handler.envelope_in(self._scenario, number)
+            return outbox.envelope_in(self._scenario, number)
         request = self._scenario.request(number)
         asked = None if request is None else request.body
-        return replace(companions_handler.envelope_of(number, messages[number]), asked=asked)
+        return replace(companions.envelope_of(number, messages[number]), asked=asked)
 
     def _work(self, start: Start) -> Work:
         """The messages that a run is about, with the handler of the model; the same object for the same start.
@@ -367,28 +367,20 @@ class Workers:
     def _made(self, start: Start) -> Work:
         entity, ages = entity_ref(start.entity), self._scenario.ages
         envelopes = tuple(self._envelope(number) for number in start.messages)
-        evolve = companions_handler.evolve if self._scenario.sourced else None
+        evolve = companions.evolve if self._scenario.sourced else None
         absent = Json.of({"id": entity.id})
-        release = partial(outbox_handler.release, absent=absent)
+        release = partial(outbox.release, absent=absent)
         work = Work(entity, envelopes, self._handler(start), absent, evolve, release=release)
-        return (
-            work
-            if ages is None
-            else outbox_handler.aged(work, start.messages, ages, heard=start.heard, tick=start.tick)
-        )
+        return work if ages is None else outbox.aged(work, start.messages, ages, heard=start.heard, tick=start.tick)
 
     def _handler(self, start: Start) -> Callable[[Before, Envelope], Handled]:
         scenario, dates = self._scenario, self._scenario.ages is not None
         if scenario.companions:
             raising, messages = frozenset(start.candidates), scenario.messages
-            return partial(
-                companions_handler.handle, messages=messages, raising=raising, sourced=scenario.sourced, dates=dates
-            )
+            return partial(companions.handle, messages=messages, raising=raising, sourced=scenario.sourced, dates=dates)
         deletes = self._keys[-1] if scenario.deletes else None
-        id, sends = entity_ref(start.entity).id, outbox_handler.sends(scenario)
-        return partial(
-            outbox_handler.handle, deletes=deletes, entity=id, dates=dates, numbers=scenario.numbers, **sends
-        )
+        id, sends = entity_ref(start.entity).id, outbox.sends(scenario)
+        return partial(outbox.handle, deletes=deletes, entity=id, dates=dates, numbers=scenario.numbers, **sends)
 
 
 def _loaded_at(replies: tuple[Any, ...]) -> int:
