@@ -56,13 +56,12 @@ SUITES: Final[Mapping[str, Suite]] = {
     "tests/unit/protocols/resequencer/test_resequencing_room.py": _SLOW,
     "tests/unit/testing/test_explore_is_right.py": _SLOW,
     # The model
-    "tests/model": Suite([f"{_MUTANTS}/twins.json"], slow=True),
-    **_tests("tests/model", "smallest_worlds mutant_keys", _QUICK),
+    "tests/model": _SLOW,
+    **_tests("tests/model", "smallest_worlds mutant_keys alterations", _QUICK),
     "tests/model/test_reporting.py": Suite(
         ["exactlyonce", "verification", "packages/yieldcheck/yieldcheck"], slow=False
     ),
     **_tests("tests/model", "mutant_tables hosting_mutants", Suite(["tests/unit", _MUTANTS], slow=False)),
-    "tests/model/test_alterations.py": Suite([_MUTANTS], slow=False),
     "tests/model/test_published_algorithm.py": Suite(["docs/protocols"], slow=False),
     "tests/model/test_mutants.py": Suite([_MUTANTS]),
     "tests/simulation/test_episodes.py": Suite(["verification/simulation"], slow=True),

@@ -19,9 +19,6 @@ from exactlyonce.protocols.resequencer import release as resequencing
 from exactlyonce.protocols.stream import replay as replaying
 from exactlyonce.protocols.stream.protocol import VersionStream
 from exactlyonce.values.envelope import EntityRef
-from verification.mutants.named import Mutation, sources_of, twin_of_parts
-from verification.mutants.reviewed import Tables
-from verification.mutants.source import all_mutants
 from verification.twins.alterations import (
     answers,
     asks,
@@ -37,6 +34,7 @@ from verification.twins.alterations import (
     unasked,
 )
 from verification.twins.modules import EVERYTHING, Patch, around, constant, imports_of, modules_of
+from verification.twins.twin import Twin
 from verification.world.scenario import Message, scenario_of
 from yieldcheck.situations import Situations
 
@@ -165,30 +163,8 @@ def test_a_patch_of_something_that_is_not_there_is_an_error_and_no_twin() -> Non
         modules_of("nothing", {outbox.__name__}, patches=(Patch(outbox.__name__, "Outbox.is_gone", replaced(run)),))
 
 
-def test_every_mutation_of_the_zoo_is_a_mutant_that_is_there() -> None:
-    names = {mutant.name for mutant in all_mutants()}
-    twins = Tables.read().twins
-    assert {mutant for mutants in twins.values() for mutant in mutants} <= names
-    with pytest.raises(KeyError, match="no such twin"):
-        twin_of_parts((Mutation("no such twin"),))
-
-
-def test_several_mutants_at_once_have_all_their_changes() -> None:
-    there = {mutant.name: mutant for mutant in all_mutants()}
-    mutants = [
-        there[twin]
-        for name in ("a sweeper without If-Match", "a settler that looks for no page")
-        for twin in Tables.read().twins[name]
-    ]
-    (source,) = sources_of(mutants).values()
-    assert all(mutant.text in source for mutant in mutants)
-    assert len({*source.splitlines()} - {*mutants[0].original.splitlines()}) == 2
-    with pytest.raises(ValueError, match="the same place"):
-        sources_of([mutants[0], mutants[0]])
-
-
 def test_a_twin_leaves_alone_what_its_world_does_not_run() -> None:
-    twin = twin_of_parts((Mutation("clean-up of what is kept"),))
+    twin = Twin(patches=(around(retention.clean_staged, replaced(run)),))
     world = scenario_of("stream", (Message(),), VersionStream(2))
     assert twin.within(world) == world
     assert twin.of(replaying.replay) is replaying.replay

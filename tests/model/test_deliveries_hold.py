@@ -1,32 +1,42 @@
-"""Deliveries that are given back under an attempt, come again with their batch, or are sent again by an operator."""
+"""Deliveries that come again, go back to their queues, are parked, put aside, sent again or renewed; and their broken twins."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.model.broken_deliveries import BROKEN_DELIVERIES, BrokenDelivery
-from tests.model.searches import assert_falls, assert_holds, name_of
+from tests.model.broken_hosting import BROKEN_DELIVERIES, BROKEN_RENEWING, BROKEN_RETURNING, PARKED_FOR_EVER
+from tests.model.searches import assert_falls, assert_holds, assert_stuck, name_of
+from tests.model.zoo import Broken
 from verification.checker.search import explore
-from verification.scenarios.deliveries import SMALL
+from verification.scenarios import deliveries, renewals, returns
 from verification.world.scenario import Scenario
 
-LIMIT = 20_000
-"""More states than any twin takes to fall."""
 
-
-@pytest.mark.parametrize("scenario", SMALL, ids=name_of)
+@pytest.mark.parametrize("scenario", [*deliveries.SMALL, *returns.SMALL, *renewals.SMALL], ids=name_of)
 def test_no_property_falls_and_the_work_can_always_be_finished(scenario: Scenario) -> None:
     assert_holds(scenario)
 
 
-@pytest.mark.parametrize("twin", BROKEN_DELIVERIES, ids=lambda twin: f"{twin.name}, {twin.scenario.name}")
-def test_a_broken_twin_is_found(twin: BrokenDelivery) -> None:
-    assert_falls(twin, LIMIT)
+@pytest.mark.parametrize("twin", [*BROKEN_DELIVERIES, *BROKEN_RETURNING, *BROKEN_RENEWING], ids=name_of)
+def test_a_broken_twin_is_found(twin: Broken[Scenario]) -> None:
+    assert_falls(twin)
+
+
+def test_a_host_that_leaves_parked_what_it_processed_is_found() -> None:
+    assert_stuck(PARKED_FOR_EVER.scenario_with_twin())
+
+
+def test_a_message_is_parked_and_returned_where_only_the_answer_to_parking_is_missed() -> None:
+    twin = next(item for item in BROKEN_RETURNING if item.name.startswith("what was just parked"))
+    report = explore(twin.scenario_with_twin())
+    assert report.violation == "parked_is_unprocessed: web/m0 is committed, but it lies parked"
+    assert "A parks web/m0; the reply is lost" in report.story
+    assert "A returns web/m0 to its queue" in report.story
 
 
 def test_a_delivery_that_is_given_back_is_committed_by_a_driver_that_forgets_it() -> None:
-    twin = next(delivery for delivery in BROKEN_DELIVERIES if delivery.scenario.name == "a group gives a delivery back")
-    report = explore(twin.scenario_with_twin(), LIMIT)
+    twin = next(item for item in BROKEN_DELIVERIES if item.scenario.name == "a group gives a delivery back")
+    report = explore(twin.scenario_with_twin())
     assert report.violation == "parked_is_unprocessed: web/m0 is committed, but it lies parked"
     assert report.story == (
         "A takes web/m0 and loads version 0",

@@ -13,21 +13,19 @@ from exactlyonce.drivers.book import Shelf
 from exactlyonce.protocols.outbox import draft as drafting
 from exactlyonce.records.ledger import by_hash
 from exactlyonce.values.envelope import message_hash
-from tests.model import broken_books, broken_memory
+from tests.model.broken_memory import BROKEN_BOOKS, BROKEN_MEMORY
 from tests.model.searches import assert_holds, name_of
 from tests.model.zoo import Broken
 from verification.checker.search import explore
-from verification.endless.explorer import FREE, AgedStream, EndlessExplorer, stream_of
-from verification.endless.names import NOW, OLDEST, Kind, Naming
+from verification.endless.explorer import FREE, NOW, OLDEST, AgedStream, EndlessExplorer, Kind, Naming, stream_of
 from verification.explorers.explorer import PASSES, Explorer
-from verification.explorers.moves import Move
-from verification.explorers.reductions import State
-from verification.mutants.named import twin_of_parts
+from verification.explorers.moves import Move, State
 from verification.scenarios.endless import FAULTS, SMALL
 from verification.scenarios.outbox import EVERYTHING
 from verification.twins.alterations import replaced
 from verification.twins.modules import around
-from verification.world.outbox_handler import key_of_number
+from verification.twins.twin import Twin
+from verification.world.outbox import key_of_number
 from verification.world.scenario import UNLIMITED, Ages, Budget, Scenario
 
 GONE = -2
@@ -207,7 +205,7 @@ def test_an_endless_stream_has_finitely_many_states_and_no_property_falls(scenar
 
 
 def test_a_ledger_that_forgets_nothing_has_no_end_of_states() -> None:
-    nothing_leaves = twin_of_parts([around(drafting.leaving, replaced(lambda *_: None))])
+    nothing_leaves = Twin(patches=[around(drafting.leaving, replaced(lambda *_: None))])
     scenario = replace(SAME[1], copies=(1,), budget=Budget())
     assert explore(scenario, STATES_OF_ONE + 1).complete
     assert not explore(nothing_leaves.within(scenario), 10 * STATES_OF_ONE).complete
@@ -234,7 +232,7 @@ FALLING = (
     "entries of others are dropped",
     "what copies owe is not sent",
 )
-TWINS = [twin for twin in (*broken_memory.TWINS, *broken_books.TWINS) if twin.name in FALLING]
+TWINS = [twin for twin in (*BROKEN_MEMORY, *BROKEN_BOOKS) if twin.name in FALLING]
 
 
 @pytest.mark.parametrize("twin", TWINS, ids=name_of)

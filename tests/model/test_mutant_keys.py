@@ -35,14 +35,13 @@ def modules(monkeypatch: pytest.MonkeyPatch, **sources: str) -> list[Mutant]:
 
 
 def tables(mutants: list[Mutant]) -> Tables:
-    """Each but the last two was found; one is harmless, one is for a unit test; and a twin is the first two."""
+    """Each but the last two was found; one is harmless, one is for a unit test."""
     *found, outside, harmless = (mutant.name for mutant in mutants)
     return Tables(
         {mutant.name: mutant.key for mutant in mutants},
         {name: Verdict("a world", f"property {number}", 7) for number, name in enumerate(found)},
         {outside: "test_it.py::test_this"},
         {harmless: "Nobody needs it."},
-        {"a twin": tuple(found[:2])},
     )
 
 

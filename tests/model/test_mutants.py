@@ -8,9 +8,10 @@ import pytest
 
 from tests.model.searches import assert_holds
 from verification.mutants import finding
-from verification.mutants.finding import ALL_STATES, ALL_WORLDS, NO_END, find, in_world, reached
+from verification.mutants.finding import NO_END, find, in_world, reached
 from verification.mutants.reviewed import Tables
 from verification.mutants.source import Mutant, all_mutants
+from verification.mutants.worlds import ALL_WORLDS
 from verification.twins.twin import Twin
 from verification.world.scenario import Scenario
 
@@ -27,7 +28,7 @@ def mutants() -> dict[str, Mutant]:
 
 @pytest.mark.parametrize("world", ALL_WORLDS, ids=lambda world: world.name)
 def test_what_ships_stands_wherever_mutants_fall(world: Scenario) -> None:
-    assert_holds(in_world(Twin(), world), ALL_STATES[world.name])
+    assert_holds(in_world(Twin(), world))
 
 
 @pytest.mark.parametrize("world", ALL_WORLDS, ids=lambda world: world.name)
@@ -43,12 +44,12 @@ def test_worlds_are_traced_again_only_after_a_source_has_changed(
     source = tmp_path / "exactlyonce/some.py"
     source.parent.mkdir()
     source.touch()
-    smallest = min(ALL_STATES, key=lambda name: ALL_STATES[name])
+    smallest = min(ALL_WORLDS, key=lambda world: world.states)
     monkeypatch.setattr(finding, "_ROOT", tmp_path)
-    monkeypatch.setattr(finding, "ALL_STATES", {smallest: 1})
+    monkeypatch.setattr(finding, "ALL_WORLDS", (smallest,))
     traced = reached.__wrapped__()
-    assert traced.keys() == {smallest}
-    assert traced[smallest]
+    assert traced.keys() == {smallest.name}
+    assert traced[smallest.name]
     monkeypatch.setattr(finding, "_traced", None)
     assert reached.__wrapped__() == traced
     source.write_text("changed = True")

@@ -121,12 +121,7 @@ def test_an_update_is_lost_without_any_failure() -> None:
 
 @pytest.mark.parametrize(
     ("copies", "budget"),
-    [
-        ((2,), Budget(crashes=1)),
-        ((2,), Budget(unknown=1)),
-        ((2,), Budget(repeated=1)),
-        ((2,), Budget(stale=1)),
-    ],
+    [((2,), Budget(crashes=1)), ((2,), Budget(unknown=1)), ((2,), Budget(repeated=1)), ((2,), Budget(stale=1))],
     ids=str,
 )
 def test_repaired_it_holds(copies: tuple[int, ...], budget: Budget) -> None:

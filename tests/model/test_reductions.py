@@ -15,13 +15,13 @@ from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedM
 from exactlyonce.records.ledger import by_hash
 from exactlyonce.values.envelope import message_hash
 from tests.model.searches import name_of
-from verification.explorers import deliveries
 from verification.explorers import explorer as exploring
+from verification.explorers import moves as deliveries
 from verification.explorers.explorer import Explorer
-from verification.explorers.reductions import State
+from verification.explorers.moves import State
 from verification.scenarios.companions import COLOCATED, FAULTS, IN_ORDER, ONE, ONE_BY_ONE, STREAM, TWO, numbered
 from verification.world.answers import STALE, World
-from verification.world.outbox_handler import key_of_number
+from verification.world.outbox import key_of_number
 from verification.world.scenario import UNLIMITED, Budget, Scenario, scenario_of
 from verification.world.store import NOW, Entity, Library, Store, StoredPage, history_of, position_of, token_at
 from verification.world.writes import Answer

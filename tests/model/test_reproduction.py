@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -18,27 +17,22 @@ from exactlyonce.effects.effect import BEHIND, Begin
 from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.effects.library import FindPaid, OpenNumbers
 from local_cosmos.inprocess import RunningEmulator
-from tests.model import broken_books, broken_memory
-from tests.model.broken_chores import BROKEN_CHORES
+from tests.model.broken_memory import BROKEN_BOOKS, BROKEN_CHORES, BROKEN_MEMORY, OVERWRITES
+from tests.model.broken_read_models import ZOO
 from tests.model.searches import assert_falls, name_of
-from tests.model.test_broken_companions import ZOO
 from tests.model.walking import OUTBOX_WALKS, played, walked
 from tests.model.walking_companions import WALKS
 from tests.model.zoo import Broken
-from verification.checker.search import explore
 from verification.explorers.choice import explorer_of
 from verification.explorers.trace import NOBODY, Event, replayed
 from verification.reproduction import __main__ as command
 from verification.reproduction.careless import CarelessStore, OverwritingStore
 from verification.reproduction.reality import emulator_of_the_model
-from verification.reproduction.stories import Story, retraced
 from verification.reproduction.walks import LONGEST
 from verification.scenarios import endless
 from verification.scenarios.companions import SMALL as SMALL_OF_COMPANIONS
 from verification.world.scenario import Scenario
 
-LIMIT = 100_000
-"""More states than any twin takes to fall."""
 NOT_OF_PROTOCOLS = {
     "what has no book is taken for sent",
     "numbers of others are taken for sent",
@@ -49,9 +43,7 @@ NOT_OF_PROTOCOLS = {
     "what is too old is published all the same",
 }
 """Twins of what the model has in place of drivers, adapters and transports: reality has these as they ship."""
-TWINS = [
-    twin for twin in (*broken_memory.TWINS, *broken_books.TWINS, *BROKEN_CHORES) if twin.name not in NOT_OF_PROTOCOLS
-]
+TWINS = [twin for twin in (*BROKEN_MEMORY, *BROKEN_BOOKS, *BROKEN_CHORES) if twin.name not in NOT_OF_PROTOCOLS]
 
 
 @pytest.fixture(scope="module")
@@ -63,8 +55,8 @@ def emulator() -> Iterator[RunningEmulator]:
 
 @pytest.mark.parametrize("twin", [*TWINS, *ZOO], ids=lambda twin: f"{twin.scenario.protocol}, {twin.name}")
 async def test_what_falls_in_the_model_falls_in_reality(emulator: RunningEmulator, twin: Broken[Scenario]) -> None:
-    report = assert_falls(twin, LIMIT)
-    overwrites = getattr(twin, "chores", ()) == broken_memory.OVERWRITES
+    report = assert_falls(twin)
+    overwrites = twin.chores == OVERWRITES
     store = OverwritingStore if overwrites else CarelessStore
     reproduction = await played(emulator, twin.scenario_with_twin(), report.trace, store)
     assert report.violation is not None
@@ -136,16 +128,6 @@ async def test_an_endless_stream_cannot_be_played(emulator: RunningEmulator) -> 
         await played(emulator, endless.SMALL[0], ())
 
 
-def test_a_story_is_kept_and_found_again(tmp_path: Path) -> None:
-    twin = next(item for item in TWINS if item.name == "a page of a later version is believed")
-    report = explore(twin.scenario_with_twin())
-    Story(twin.name, report.violation, report.story).write(tmp_path / "story.json")
-    found = retraced(explorer_of(twin.scenario_with_twin()), Story.read(tmp_path / "story.json"))
-    assert tuple(map(str, found)) == report.story
-    with pytest.raises(LookupError):
-        retraced(explorer_of(twin.scenario), Story.read(tmp_path / "story.json"))
-
-
 @pytest.mark.parametrize(
     ("arguments", "falls"),
     [
@@ -156,20 +138,11 @@ def test_a_story_is_kept_and_found_again(tmp_path: Path) -> None:
     ],
 )
 def test_the_command_prints_what_reality_did(
-    arguments: list[str],
-    falls: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
+    arguments: list[str], falls: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    story = str(tmp_path / "story.json")
-    monkeypatch.setattr(sys, "argv", ["reproduction", *arguments, "--save", story])
+    monkeypatch.setattr(sys, "argv", ["reproduction", *arguments])
     assert command.main() == 0
-    first = capsys.readouterr().out
-    assert f"fell in reality: {falls}" in first
-    monkeypatch.setattr(sys, "argv", ["reproduction", *arguments, "--story", story])
-    assert command.main() == 0
-    assert capsys.readouterr().out == first
+    assert f"fell in reality: {falls}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("seed", range(4))

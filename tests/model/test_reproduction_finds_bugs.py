@@ -9,38 +9,14 @@ from typing import Any
 import pytest
 
 from exactlyonce.drivers.book import Shelf
-from exactlyonce.effects.companions import (
-    DeleteCompanions,
-    FindEntries,
-    FoundCompanions,
-    LoadCompanions,
-    ReplaceCompanions,
-    SaveBatch,
-)
+from exactlyonce.effects import companions, library
 from exactlyonce.effects.effect import BEHIND, UNKNOWN
 from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
-from exactlyonce.effects.library import (
-    OTHER,
-    DeletePages,
-    FindPages,
-    FindPagesAbove,
-    FindPaid,
-    FoundAbove,
-    FoundBooks,
-    FoundPages,
-    FoundStaged,
-    HasPages,
-    LoadStaged,
-    ReadBooks,
-    WriteBook,
-    WritePage,
-    Written,
-)
 from exactlyonce.records.outbox import Output
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.values.frozen_json import Json
 from local_cosmos.inprocess import RunningEmulator
-from tests.model.broken_memory import TWINS
+from tests.model.broken_memory import BROKEN_MEMORY
 from tests.model.walking import OUTBOX_WALKS, played, walked
 from tests.model.walking_companions import WALKS
 from verification.checker.search import explore
@@ -49,9 +25,9 @@ from verification.reproduction.careless import OverwritingStore
 from verification.reproduction.conductor import Divergence
 from verification.reproduction.correspondence import Correspondence, TornViewError, entity_log, library_log
 from verification.reproduction.reality import emulator_of_the_model
-from verification.world.companions_handler import ENTITY
-from verification.world.mentions import WriteDown
+from verification.world.companions import ENTITY
 from verification.world.scenario import Scenario
+from verification.world.writes import WriteDown
 
 
 @pytest.fixture(scope="module")
@@ -79,39 +55,39 @@ class SavesWithoutCondition(CosmosStore):
 
 
 class ForgetsTokensOfPages(CosmosStore):
-    async def find_pages(self, effect: FindPages) -> Any:
+    async def find_pages(self, effect: library.FindPages) -> Any:
         return await super().find_pages(replace(effect, token=None))
 
 
 class TakesBehindForNoPages(CosmosStore):
-    async def find_pages(self, effect: FindPages) -> Any:
+    async def find_pages(self, effect: library.FindPages) -> Any:
         reply = await super().find_pages(effect)
-        return FoundPages(()) if reply is BEHIND else reply
+        return library.FoundPages(()) if reply is BEHIND else reply
 
 
 class FindsTheNewestPageOnly(CosmosStore):
-    async def find_pages(self, effect: FindPages) -> Any:
+    async def find_pages(self, effect: library.FindPages) -> Any:
         return await super().find_pages(replace(effect, times=(), hashes=()))
 
 
 class FindsPagesByTimeOnly(CosmosStore):
-    async def find_pages(self, effect: FindPages) -> Any:
+    async def find_pages(self, effect: library.FindPages) -> Any:
         return await super().find_pages(replace(effect, hashes=()))
 
 
 class FindsNoPageForItsNumber(CosmosStore):
-    async def find_pages(self, effect: FindPages) -> Any:
+    async def find_pages(self, effect: library.FindPages) -> Any:
         return await super().find_pages(replace(effect, newest=-1))
 
 
 class FindsNoPageAbove(CosmosStore):
-    async def find_pages_above(self, effect: FindPagesAbove) -> Any:
+    async def find_pages_above(self, effect: library.FindPagesAbove) -> Any:
         reply = await super().find_pages_above(effect)
-        return FoundAbove(()) if isinstance(reply, FoundAbove) else reply
+        return library.FoundAbove(()) if isinstance(reply, library.FoundAbove) else reply
 
 
 class HasNoPages(CosmosStore):
-    async def has_pages(self, effect: HasPages) -> Any:
+    async def has_pages(self, effect: library.HasPages) -> Any:
         reply = await super().has_pages(effect)
         return False if reply is True else reply
 
@@ -121,107 +97,111 @@ class WritesPagesOver(OverwritingStore):
 
 
 class TakesAnotherPageForItsOwn(CosmosStore):
-    async def write_page(self, effect: WritePage) -> Any:
+    async def write_page(self, effect: library.WritePage) -> Any:
         reply = await super().write_page(effect)
-        return Written("0:-1#0") if reply is OTHER else reply
+        return library.Written("0:-1#0") if reply is library.OTHER else reply
 
 
 class TellsAnOldTokenOfAPage(CosmosStore):
-    async def write_page(self, effect: WritePage) -> Any:
+    async def write_page(self, effect: library.WritePage) -> Any:
         reply = await super().write_page(effect)
-        return Written("0:-1#0") if isinstance(reply, Written) else reply
+        return library.Written("0:-1#0") if isinstance(reply, library.Written) else reply
 
 
 class KeepsPagesTooLong(CosmosStore):
-    async def write_page(self, effect: WritePage) -> Any:
+    async def write_page(self, effect: library.WritePage) -> Any:
         return await super().write_page(replace(effect, seconds=effect.seconds + 1))
 
 
 class KeepsPagesThatAreToGo(CosmosStore):
-    async def delete_pages(self, effect: DeletePages) -> None:
+    async def delete_pages(self, effect: library.DeletePages) -> None:
         del effect
 
 
 class LosesABook(CosmosStore):
-    async def write_book(self, effect: WriteBook) -> Any:
+    async def write_book(self, effect: library.WriteBook) -> Any:
         del effect
-        return Written("0:-1#0")
+        return library.Written("0:-1#0")
 
 
 class WritesThatAllIsPaid(CosmosStore):
-    async def write_book(self, effect: WriteBook) -> Any:
+    async def write_book(self, effect: library.WriteBook) -> Any:
         return await super().write_book(replace(effect, book=replace(effect.book, open=())))
 
 
 class WritesThatNothingIsPaid(CosmosStore):
-    async def write_book(self, effect: WriteBook) -> Any:
+    async def write_book(self, effect: library.WriteBook) -> Any:
         return await super().write_book(replace(effect, book=replace(effect.book, used=0)))
 
 
 class ReadsNoBook(CosmosStore):
-    async def read_books(self, effect: ReadBooks) -> Any:
+    async def read_books(self, effect: library.ReadBooks) -> Any:
         del effect
-        return FoundBooks(())
+        return library.FoundBooks(())
 
 
 class FindsNothingStaged(CosmosStore):
-    async def load_staged(self, effect: LoadStaged) -> Any:
+    async def load_staged(self, effect: library.LoadStaged) -> Any:
         reply = await super().load_staged(effect)
-        return FoundStaged(()) if isinstance(reply, FoundStaged) else reply
+        return library.FoundStaged(()) if isinstance(reply, library.FoundStaged) else reply
 
 
 class ForgetsTokensOfCompanions(CosmosStore):
-    async def load_companions(self, effect: LoadCompanions) -> Any:
+    async def load_companions(self, effect: companions.LoadCompanions) -> Any:
         return await super().load_companions(replace(effect, token=None))
 
 
 class TakesBehindForNoCompanions(CosmosStore):
-    async def load_companions(self, effect: LoadCompanions) -> Any:
+    async def load_companions(self, effect: companions.LoadCompanions) -> Any:
         reply = await super().load_companions(effect)
-        return FoundCompanions(()) if reply is BEHIND else reply
+        return companions.FoundCompanions(()) if reply is BEHIND else reply
 
 
 class ReadsOneCompanionOfTwo(CosmosStore):
-    async def load_companions(self, effect: LoadCompanions) -> Any:
+    async def load_companions(self, effect: companions.LoadCompanions) -> Any:
         return await super().load_companions(replace(effect, ids=effect.ids[:1]))
 
 
 class ReadsBackwards(CosmosStore):
-    async def find_entries(self, effect: FindEntries) -> Any:
+    async def find_entries(self, effect: companions.FindEntries) -> Any:
         reply = await super().find_entries(effect)
-        return FoundCompanions(reply.companions[::-1]) if isinstance(reply, FoundCompanions) else reply
+        return (
+            companions.FoundCompanions(reply.companions[::-1])
+            if isinstance(reply, companions.FoundCompanions)
+            else reply
+        )
 
 
 class TakesUnknownBatchForConflict(CosmosStore):
-    async def save_batch(self, effect: SaveBatch) -> Any:
+    async def save_batch(self, effect: companions.SaveBatch) -> Any:
         reply = await super().save_batch(effect)
         return Conflict(None) if reply is UNKNOWN else reply
 
 
 class TakesBatchConflictForUnknown(CosmosStore):
-    async def save_batch(self, effect: SaveBatch) -> Any:
+    async def save_batch(self, effect: companions.SaveBatch) -> Any:
         reply = await super().save_batch(effect)
         return UNKNOWN if isinstance(reply, Conflict) else reply
 
 
 class TellsTheEtagOfACompanion(CosmosStore):
-    async def save_batch(self, effect: SaveBatch) -> Any:
+    async def save_batch(self, effect: companions.SaveBatch) -> Any:
         reply = await super().save_batch(effect)
         return replace(reply, etag='"of a companion"') if isinstance(reply, Saved) else reply
 
 
 class LosesOneCompanionOfTwo(CosmosStore):
-    async def save_batch(self, effect: SaveBatch) -> Any:
+    async def save_batch(self, effect: companions.SaveBatch) -> Any:
         return await super().save_batch(replace(effect, create=effect.create[:1]))
 
 
 class WritesNothingDown(CosmosStore):
-    async def replace_companions(self, effect: ReplaceCompanions) -> None:
+    async def replace_companions(self, effect: companions.ReplaceCompanions) -> None:
         del effect
 
 
 class KeepsWhatIsToGo(CosmosStore):
-    async def delete_companions(self, effect: DeleteCompanions) -> None:
+    async def delete_companions(self, effect: companions.DeleteCompanions) -> None:
         del effect
 
 
@@ -233,7 +213,7 @@ TAKEN = (*OUTBOX_WALKS, *WALKS)
 
 def finds_more(asked: Any, reply: Any, **less: Any) -> bool:
     """Whether a read found a page that it would not find if it asked for less."""
-    return isinstance(reply, FoundPages) and not all(map(replace(asked, **less).asks_for, reply.pages))
+    return isinstance(reply, library.FoundPages) and not all(map(replace(asked, **less).asks_for, reply.pages))
 
 
 SHOWS: dict[type[CosmosStore], Callable[[Any, Any], bool]] = {
@@ -243,42 +223,50 @@ SHOWS: dict[type[CosmosStore], Callable[[Any, Any], bool]] = {
         isinstance(asked, SaveEntity) and bool(asked.etag) and isinstance(reply, Conflict)
     ),
     ForgetsTokensOfPages: lambda asked, reply: (
-        isinstance(asked, FindPages) and asked.token is not None and reply is BEHIND
+        isinstance(asked, library.FindPages) and asked.token is not None and reply is BEHIND
     ),
-    TakesBehindForNoPages: lambda asked, reply: isinstance(asked, FindPages) and reply is BEHIND,
+    TakesBehindForNoPages: lambda asked, reply: isinstance(asked, library.FindPages) and reply is BEHIND,
     FindsTheNewestPageOnly: lambda asked, reply: finds_more(asked, reply, times=(), hashes=()),
     FindsPagesByTimeOnly: lambda asked, reply: finds_more(asked, reply, hashes=()),
     FindsNoPageForItsNumber: lambda asked, reply: finds_more(asked, reply, newest=-1),
-    FindsNoPageAbove: lambda _, reply: isinstance(reply, FoundAbove) and bool(reply.pages),
-    HasNoPages: lambda asked, reply: isinstance(asked, HasPages) and reply is True,
-    WritesPagesOver: lambda _, reply: reply is OTHER,
-    TakesAnotherPageForItsOwn: lambda _, reply: reply is OTHER,
-    TellsAnOldTokenOfAPage: lambda asked, reply: isinstance(asked, WritePage) and isinstance(reply, Written),
-    KeepsPagesTooLong: lambda asked, reply: (
-        isinstance(asked, WritePage) and asked.seconds < _A_WEEK and isinstance(reply, Written)
+    FindsNoPageAbove: lambda _, reply: isinstance(reply, library.FoundAbove) and bool(reply.pages),
+    HasNoPages: lambda asked, reply: isinstance(asked, library.HasPages) and reply is True,
+    WritesPagesOver: lambda _, reply: reply is library.OTHER,
+    TakesAnotherPageForItsOwn: lambda _, reply: reply is library.OTHER,
+    TellsAnOldTokenOfAPage: lambda asked, reply: (
+        isinstance(asked, library.WritePage) and isinstance(reply, library.Written)
     ),
-    KeepsPagesThatAreToGo: lambda asked, _: isinstance(asked, DeletePages) and bool(asked.pages),
+    KeepsPagesTooLong: lambda asked, reply: (
+        isinstance(asked, library.WritePage) and asked.seconds < _A_WEEK and isinstance(reply, library.Written)
+    ),
+    KeepsPagesThatAreToGo: lambda asked, _: isinstance(asked, library.DeletePages) and bool(asked.pages),
     LosesABook: lambda asked, reply: isinstance(asked, WriteDown) and reply is None and bool(asked.written.paid),
     WritesThatAllIsPaid: lambda asked, _: isinstance(asked, WriteDown) and bool(asked.written.open),
     WritesThatNothingIsPaid: lambda asked, _: isinstance(asked, WriteDown) and bool(asked.written.paid),
-    ReadsNoBook: lambda asked, reply: isinstance(asked, FindPaid) and bool(reply),
-    FindsNothingStaged: lambda _, reply: isinstance(reply, FoundStaged) and bool(reply.documents),
+    ReadsNoBook: lambda asked, reply: isinstance(asked, library.FindPaid) and bool(reply),
+    FindsNothingStaged: lambda _, reply: isinstance(reply, library.FoundStaged) and bool(reply.documents),
     ForgetsTokensOfCompanions: lambda asked, reply: (
-        isinstance(asked, LoadCompanions) and asked.token is not None and reply is BEHIND
+        isinstance(asked, companions.LoadCompanions) and asked.token is not None and reply is BEHIND
     ),
-    TakesBehindForNoCompanions: lambda asked, reply: isinstance(asked, LoadCompanions) and reply is BEHIND,
+    TakesBehindForNoCompanions: lambda asked, reply: isinstance(asked, companions.LoadCompanions) and reply is BEHIND,
     ReadsOneCompanionOfTwo: lambda asked, reply: (
-        isinstance(asked, LoadCompanions) and isinstance(reply, FoundCompanions) and len(reply.companions) > 1
+        isinstance(asked, companions.LoadCompanions)
+        and isinstance(reply, companions.FoundCompanions)
+        and len(reply.companions) > 1
     ),
     ReadsBackwards: lambda asked, reply: (
-        isinstance(asked, FindEntries) and isinstance(reply, FoundCompanions) and len(reply.companions) > 1
+        isinstance(asked, companions.FindEntries)
+        and isinstance(reply, companions.FoundCompanions)
+        and len(reply.companions) > 1
     ),
-    TakesUnknownBatchForConflict: lambda asked, reply: isinstance(asked, SaveBatch) and reply is UNKNOWN,
-    TakesBatchConflictForUnknown: lambda asked, reply: isinstance(asked, SaveBatch) and isinstance(reply, Conflict),
-    TellsTheEtagOfACompanion: lambda asked, reply: isinstance(asked, SaveBatch) and isinstance(reply, Saved),
-    LosesOneCompanionOfTwo: lambda asked, _: isinstance(asked, SaveBatch) and len(asked.create) > 1,
-    WritesNothingDown: lambda asked, _: isinstance(asked, ReplaceCompanions),
-    KeepsWhatIsToGo: lambda asked, _: isinstance(asked, DeleteCompanions),
+    TakesUnknownBatchForConflict: lambda asked, reply: isinstance(asked, companions.SaveBatch) and reply is UNKNOWN,
+    TakesBatchConflictForUnknown: lambda asked, reply: (
+        isinstance(asked, companions.SaveBatch) and isinstance(reply, Conflict)
+    ),
+    TellsTheEtagOfACompanion: lambda asked, reply: isinstance(asked, companions.SaveBatch) and isinstance(reply, Saved),
+    LosesOneCompanionOfTwo: lambda asked, _: isinstance(asked, companions.SaveBatch) and len(asked.create) > 1,
+    WritesNothingDown: lambda asked, _: isinstance(asked, companions.ReplaceCompanions),
+    KeepsWhatIsToGo: lambda asked, _: isinstance(asked, companions.DeleteCompanions),
 }
 
 
@@ -306,7 +294,7 @@ class NeverCloses(Shelf):
 class TestADifference:
     """Names the step, and what is different."""
 
-    twin = next(twin for twin in TWINS if twin.name == "the page is written after the commit")
+    twin = next(twin for twin in BROKEN_MEMORY if twin.name == "the page is written after the commit")
 
     async def test_in_what_is_asked(self, emulator: RunningEmulator) -> None:
         trace = explore(self.twin.scenario_with_twin()).trace
@@ -344,8 +332,8 @@ def first_that_writes_what_is_paid() -> tuple[Scenario, tuple[Event, ...]]:
 def test_a_token_stands_for_the_same_place_in_the_log() -> None:
     names = Correspondence()
     names.advance(library_log(0), 1, lsn=4)
-    assert names.differences(Written("0:-1#5"), Written("0:-1#1"), 0) == ()
-    assert names.differences(Written("0:-1#3"), Written("0:-1#1"), 0) == (
+    assert names.differences(library.Written("0:-1#5"), library.Written("0:-1#1"), 0) == ()
+    assert names.differences(library.Written("0:-1#3"), library.Written("0:-1#1"), 0) == (
         "Written.token: a token of position 0 in place of 1",
     )
 
@@ -353,7 +341,7 @@ def test_a_token_stands_for_the_same_place_in_the_log() -> None:
 def test_a_transaction_keeps_its_name() -> None:
     names = Correspondence()
     names.given("real-1", "real-2")
-    asked = LoadStaged(ENTITY, ("t0", "t1"), None)
+    asked = library.LoadStaged(ENTITY, ("t0", "t1"), None)
     assert names.differences(replace(asked, transactions=("real-1", "real-2")), asked, 0) == ()
     assert names.differences(replace(asked, transactions=("real-2", "real-1")), asked, 0) != ()
 
@@ -391,8 +379,8 @@ class TestNames:
         known = [difference for real in ('"a"', '"b"') for difference in names.version_differences("m0", "1", real)]
         assert known == []
         for real in ('"a"', '"b"'):
-            asked = DeleteCompanions(ENTITY, (("m0", real),))
-            assert names.differences(asked, DeleteCompanions(ENTITY, (("m0", "1"),)), 0) == ()
+            asked = companions.DeleteCompanions(ENTITY, (("m0", real),))
+            assert names.differences(asked, companions.DeleteCompanions(ENTITY, (("m0", "1"),)), 0) == ()
 
     def test_the_view_before_a_step_of_several_commits_is_that_before_all_of_them(self) -> None:
         names = Correspondence()

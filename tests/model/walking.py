@@ -18,7 +18,7 @@ from verification.world.scenario import Ages, Budget, Scenario
 SEEDS: Final = range(2)
 TROUBLE: Final = Budget(crashes=2, unknown=3, repeated=2, stale=3)
 CHORES: Final = replace(TROUBLE, sweeps=2, poisoned=1)
-KEPT: Final = {"keeps": frozenset({0}), "cancels": (None, 0, None)}
+KEPT: Final[dict[str, Any]] = {"keeps": frozenset({0}), "cancels": (None, 0, None)}
 RICH: Final = (
     Scenario("late writes", (1, 1, 1), budget=Budget(unknown=6)),
     Scenario("groups, all faults", (2, 1, 1), group=2, budget=TROUBLE),
@@ -26,7 +26,7 @@ RICH: Final = (
     Scenario("three workers, tokens", (2, 1, 1), workers=3, room=0, budget=TROUBLE, tokens=True),
     Scenario("from memory, all faults", (2, 1, 1), room=0, budget=CHORES, tokens=True, remembering=True),
     Scenario("chores", (1, 1, 1), room=0, budget=CHORES),
-    Scenario("kept, chores", (1, 1, 1), budget=replace(CHORES, cleanings=2), **KEPT),  # type: ignore[arg-type]
+    Scenario("kept, chores", (1, 1, 1), budget=replace(CHORES, cleanings=2), **KEPT),
     Scenario("books, all faults", (2, 1, 1), books=True, room=0, budget=CHORES),
     Scenario("books, from memory", (2, 1, 1), books=True, budget=CHORES, remembering=True),
     Scenario("ages, all faults", (2, 1, 1), room=0, ages=Ages(6, (2, 0, 1)), budget=replace(CHORES, forgotten=2)),

@@ -86,10 +86,7 @@ class Bank:
             return Account(state.total + given.amount, [*state.payments, given.what])
 
         self.app = App(
-            self.sources,
-            self.accounts,
-            destinations=[payments, Destination("orders")],
-            queues={"orders": self.sources},
+            self.sources, self.accounts, destinations=[payments, Destination("orders")], queues={"orders": self.sources}
         )
         self.waiting: list[Envelope] = []
         self._put_back: set[str] = set()

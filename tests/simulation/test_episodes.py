@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from verification.simulation import episode
 from verification.simulation.episode import Report, run_episode
+from verification.simulation.plans import Reading
 from verification.simulation.protocols import COLOCATED, EVENTS, FEW_MARKS, SHIPPED, STREAM, Protocols, shipped
-from verification.simulation.reading import Reading
 from verification.simulation.twins import NAMES, protocols_of
-from verification.simulation.weather import FAULTS, WITNESSES
+from verification.simulation.wire import FAULTS, WITNESSES
 
 MESSAGES = 200
 TELLING = (2, 3, 4, 5, 6, 7, 12)
@@ -157,6 +157,10 @@ def test_what_ships_holds_where_its_twins_fall(kind: str) -> None:
 @given(seed=st.integers(0, 2**32), kind=st.sampled_from(sorted(KINDS)))
 def test_a_history_of_any_seed_is_a_serial_execution_of_its_messages(seed: int, kind: str) -> None:
     assert run_episode(seed, 60, KINDS[kind]).violations == []
+
+
+def test_an_entity_that_has_pages_is_not_put_back_to_nothing() -> None:
+    assert [run_episode(26, messages, FEW_MARKS).violations for messages in (60, FEW)] == [[], []]
 
 
 def test_there_is_no_twin_of_a_name_that_is_not_listed() -> None:

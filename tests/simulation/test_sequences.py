@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from verification.simulation.history import History, Promises
+from verification.simulation.history import NOTHING, History, Order, Promises, execute
 from verification.simulation.judge import judge
-from verification.simulation.model import NOTHING, Order, execute
 
 BOARD = "board-1"
 SKIPPING = Promises(complete=False)

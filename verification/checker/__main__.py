@@ -15,8 +15,7 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from verification.checker.pool import explored
-from verification.checker.report import Finding, Findings, summary
+from verification.checker.report import Finding, Findings, explored, summary
 from verification.scenarios.catalogue import CATALOGUE
 from verification.world.scenario import Scenario
 
@@ -42,7 +41,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _all_explored(console: Console, scenarios: Sequence[Scenario], options: Namespace) -> dict[str, Finding]:
-    """Explore what has not been explored before, and keep what is found, by the scenarios' names."""
     kept = Findings(options.findings)
     found: dict[str, Finding] = {}
     for scenario in scenarios:
@@ -101,7 +99,6 @@ def _table(rows: Iterable[Finding | Scenario]) -> Table:
 
 
 def _document(page: Path, text: str) -> None:
-    """Put a text between the marks of a page."""
     before, _, rest = page.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
     page.write_text(f"{before}{BEGIN}{text}{END}{after}")

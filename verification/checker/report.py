@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import asdict, dataclass, fields
 from hashlib import sha256
+from multiprocessing import Manager
 from pathlib import Path
 from typing import Final
 
 import exactlyonce
 import yieldcheck
 from verification import checker
-from verification.checker.search import Report
+from verification.checker.search import Progress, Report, explore
+from verification.scenarios.catalogue import everything
 from verification.world.scenario import Scenario
 
 HOLDS: Final = "holds"
@@ -24,11 +28,7 @@ class Finding:
     """What the exploration of one scenario came to.
 
     Attributes:
-        name: of the scenario.
-        states, transitions, depth: of what was explored.
-        seconds: it took.
         verdict: "holds", "holds so far" if there were too many states, or what fell.
-        fingerprint: of the scenario and of all code that the result rests on.
     """
 
     name: str
@@ -41,17 +41,14 @@ class Finding:
 
     @property
     def speed(self) -> int:
-        """Transitions a second."""
         return int(self.transitions / self.seconds) if self.seconds else 0
 
     @property
     def fell(self) -> bool:
-        """Whether anything is wrong."""
         return self.verdict not in (HOLDS, SO_FAR)
 
 
 def finding(scenario: Scenario, report: Report, seconds: float) -> Finding:
-    """The finding that a report makes."""
     figures = (report.states, report.transitions, report.depth, round(seconds, 1))
     return Finding(scenario.name, *figures, _verdict(scenario, report), fingerprint(scenario))
 
@@ -74,7 +71,6 @@ class Findings:
         return found if found is not None and found.fingerprint == fingerprint(scenario) else None
 
     def keep(self, found: Finding) -> None:
-        """Add a finding, and write the file."""
         self._found[found.name] = found
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._path.write_text(json.dumps([asdict(item) for item in self._found.values()], indent=1) + "\n")
@@ -112,3 +108,44 @@ def _verdict(scenario: Scenario, report: Report) -> str:
         return SO_FAR
     missing = scenario.witnesses - report.witnessed
     return f"never seen: {', '.join(sorted(missing))}" if missing else HOLDS
+
+
+_LOOK_EVERY: Final = 1.0  # Seconds.
+
+Found = tuple[Finding, tuple[str, ...]]
+"""A finding, and how it came to it if anything fell."""
+
+
+def explored(
+    scenarios: Sequence[Scenario], limit: int, jobs: int, show: Callable[[Sequence[str]], None]
+) -> Iterator[Found]:
+    """Explore scenarios of the catalogue; each as soon as it is done.
+
+    Args:
+        scenarios: to explore. They go to the processes by their names, since broken twins cannot be sent.
+        show: called now and then with the progress of each running search.
+    """
+    with Manager() as manager, ProcessPoolExecutor(jobs) as pool:
+        progress: MutableMapping[str, str] = manager.dict()
+        waiting: set[Future[Found]] = {pool.submit(_explore, scenario.name, limit, progress) for scenario in scenarios}
+        try:
+            while waiting:
+                done, waiting = wait(waiting, _LOOK_EVERY, FIRST_COMPLETED)
+                for item in done:
+                    yield item.result()
+                show(sorted(progress.values()))
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _explore(name: str, limit: int, progress: MutableMapping[str, str]) -> Found:
+    scenario = next(item for item in everything() if item.name == name)
+    started = time.process_time()
+
+    def show(report: Progress) -> None:
+        speed = report.transitions / (time.process_time() - started)
+        progress[name] = f"{name}: {report.states:,} states, depth {report.depth}, {speed:,.0f} transitions/s"
+
+    report = explore(scenario, limit, liveness=True, show=show)
+    progress.pop(name, None)
+    return finding(scenario, report, time.process_time() - started), report.ending

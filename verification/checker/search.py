@@ -11,8 +11,7 @@ from typing import Any
 import yieldcheck
 from verification.explorers.choice import explorer_of
 from verification.explorers.explorer import Explorer
-from verification.explorers.moves import Move
-from verification.explorers.reductions import State
+from verification.explorers.moves import Move, State
 from verification.explorers.trace import Event, events_of, story_of
 from verification.world.scenario import Scenario
 
@@ -24,8 +23,6 @@ class Report(yieldcheck.Report[State, Move]):
     """What a search found.
 
     Attributes:
-        trace: the events of a shortest way to the violation.
-        witnessed: what was seen somewhere.
         runs: how often production code ran.
     """
 
@@ -35,7 +32,6 @@ class Report(yieldcheck.Report[State, Move]):
 
     @property
     def story(self) -> tuple[str, ...]:
-        """The trace for people."""
         return tuple(str(event) for event in self.trace)
 
     @property
@@ -62,7 +58,6 @@ def explore(
 
 
 def _explored(explorer: Explorer, limit: int, *, liveness: bool, show: Callable[[Progress], None]) -> Report:
-    """The report of a search."""
     found: dict[str, Any] = vars(yieldcheck.check(explorer, limit, liveness=liveness, show=show))
     trace = events_of(explorer, explorer.start(), found["path"])
     return Report(**found, trace=trace, witnessed=explorer.witnessed, runs=explorer.workers.runs)

@@ -25,9 +25,9 @@ from exactlyonce.records.outbox import OutboxEntry, Output, pending
 from exactlyonce.values.envelope import Envelope, message_hash, milliseconds, time_of
 from exactlyonce.values.frozen_json import Json
 from verification.world.books import BookState, BookWritten
-from verification.world.mentions import WriteDown
-from verification.world.outbox_handler import content_of, output_of
+from verification.world.outbox import content_of, output_of
 from verification.world.store import StoredPage, entity_ref, history_of, ledger_of, position_of, token_at
+from verification.world.writes import WriteDown
 
 Atom = tuple[str, Any]
 Rename = Callable[[Atom], Any]
@@ -184,8 +184,7 @@ def _entry(part: OutboxEntry, ledger: Ledger, rename: Rename) -> OutboxEntry:
     entry = OutboxEntry(cause, tx, _at(part.at, rename), since)
     owed = zip(outputs, part.outputs, strict=True)
     return replace(
-        entry,
-        outputs=tuple(pending(new, item.index, entity, entry, to=item.to, sequences=()) for new, item in owed),
+        entry, outputs=tuple(pending(new, item.index, entity, entry, to=item.to, sequences=()) for new, item in owed)
     )
 
 

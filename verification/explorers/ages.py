@@ -20,13 +20,11 @@ from exactlyonce.records.library import Opened
 from exactlyonce.values.envelope import message_hash, milliseconds
 from exactlyonce.values.lifetimes import AHEAD
 from verification.explorers.explorer import PASSES, Explorer
-from verification.explorers.moves import Move
-from verification.explorers.reductions import State
+from verification.explorers.moves import Move, State
 from verification.world.answers import World
-from verification.world.retention import aged
-from verification.world.scenario import AT, TICK, Ages, Scenario
+from verification.world.companions import aged
+from verification.world.scenario import AT, TICK, Ages, Scenario, Start
 from verification.world.store import Store, StoredPage
-from verification.world.tasks import Start
 from verification.world.workers import Worker, Workers
 
 REFUSED: Final = "a copy was too old to be judged"
@@ -79,7 +77,6 @@ class AgedExplorer(Explorer):
         return store.now if depends and not self.scenario.companions else 0
 
     def _retention(self, entity: int, state: State, *, busy: bool) -> Iterator[Start]:  # noqa: ARG002
-        """Records of messages are deleted by their age."""
         store = state[0]
         for heard in self._ages.heard(store.now):
             cleaning = self._cleaning(entity, store, heard=heard)
@@ -98,7 +95,6 @@ class AgedExplorer(Explorer):
         return Start("clean pages", entity, candidates=tuple(old), heard=heard) if old else None
 
     def _cleaned(self, store: Store, *, heard: bool) -> timedelta:
-        """Age from which clean-up deletes."""
         if self._ages.cleaned is not None:
             return self._ages.cleaned * TICK
         return self._ages.known(heard=heard).retention.kept(AT + store.now * TICK)
@@ -138,7 +134,6 @@ class AgedExplorer(Explorer):
         return following, violation or self.judge.first_lost((key for key in taken if key not in refused), store), True
 
     def _wrong_refusal(self, worker: Worker, key: str, error: Exception, store: Store) -> str | None:
-        """What is wrong with refusing a message."""
         if _knows(worker, key):
             self.witnessed.add(KNOWN)
         if isinstance(error, DatabaseRestored) and self._ages.behind and not _has_newest_page(store):
@@ -165,7 +160,6 @@ class AgedExplorer(Explorer):
 
 
 def _has_newest_page(store: Store) -> bool:
-    """Whether the newest page is there, and its time is not over."""
     ledger, pages = store.entities[0].ledger, store.libraries[0].now.values()
     present = store.now * int(TICK.total_seconds())
     return any(
@@ -175,7 +169,6 @@ def _has_newest_page(store: Store) -> bool:
 
 
 def _knows(worker: Worker, key: str) -> bool:
-    """Whether a run has found a companion that names a message."""
     replies = () if worker.situation is None else worker.situation.replies
     looks = (item for reply in replies if isinstance(reply, tuple) for item in reply)
     found = (item for look in looks if isinstance(look, FoundCompanions) for item, _ in look.companions)
@@ -183,5 +176,4 @@ def _knows(worker: Worker, key: str) -> bool:
 
 
 def _has_begun(worker: Worker) -> bool:
-    """Whether a worker knows the time of its attempt."""
     return worker.situation is not None and any(isinstance(reply, Begun | Opened) for reply in worker.situation.replies)

@@ -6,8 +6,7 @@ from functools import singledispatch
 
 from verification.explorers.ages import AgedExplorer
 from verification.explorers.explorer import Explorer
-from verification.explorers.opened import OpenedExplorer
-from verification.explorers.requests import RequestsExplorer
+from verification.explorers.requests import OpenedExplorer, RequestsExplorer
 from verification.world.scenario import Scenario
 
 

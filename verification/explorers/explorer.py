@@ -5,55 +5,193 @@ A state is (store, queues, workers, delayed writes, budget left). docs/model-che
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
+from typing import Any, Final
 
 from exactlyonce.attempt import Again, Finished
-from exactlyonce.effects.library import Unpark
+from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.effects.library import CloseNumbers, FindPaid, OpenNumbers, Unpark
 from exactlyonce.errors import DatabaseRestored, ExactlyOnceError, InvalidMessage, LedgerRemoved
 from exactlyonce.protocols.outbox.clean import Cleaned
 from exactlyonce.protocols.stream.replay import Replayed
-from verification.explorers.deliveries import (
+from exactlyonce.records.library import Opened, number_of
+from verification.explorers.moves import (
     RETURNED,
     SPOILED,
-    arrived,
-    come_again,
-    ever_parked,
-    given_up,
-    may_arrive,
-    returned,
-    vanished,
-)
-from verification.explorers.moves import Move, Outcome
-from verification.explorers.processes import FROM_MEMORY, Processes
-from verification.explorers.putting_back import emptied, put_back, removed
-from verification.explorers.reductions import (
+    Move,
+    Outcome,
     State,
     alike_messages,
     alive,
+    arrived,
+    come_again,
+    emptied,
+    ever_parked,
+    given_up,
     interchangeable,
     is_at_rest,
+    may_arrive,
+    put_back,
+    removed,
+    returned,
     sorted_workers,
     swept,
     tidied,
     used_transactions,
+    vanished,
     without_vain_drafts,
 )
-from verification.world.amounts import spent, with_copies, without_copies
-from verification.world.answers import World
-from verification.world.companions_handler import UNADOPTED
-from verification.world.mentions import Write, described, messages_in
-from verification.world.replays import can_go_on, unsent, was_sent
-from verification.world.retention import lists
-from verification.world.scenario import PLACES, Scenario
+from verification.world.answers import LOST, STALE, World
+from verification.world.books import BookState, BookWritten, book_in, with_book
+from verification.world.companions import UNADOPTED, can_go_on, lists, unsent, was_sent
+from verification.world.scenario import (
+    ANSWER,
+    EVERYTHING,
+    NUDGE,
+    PLACES,
+    STUMBLE,
+    Scenario,
+    Start,
+    spent,
+    with_copies,
+    without_copies,
+)
 from verification.world.store import Store, Version, is_removed
-from verification.world.tasks import ANSWER, EVERYTHING, NUDGE, STUMBLE, Start
 from verification.world.workers import OfBooks, Worker, Workers
-from verification.world.writes import Answer
+from verification.world.writes import Answer, Write, WriteDown, described, messages_in
+
+# What processes do with their books: by themselves, and with reads and writes of books.
+
+
+FROM_MEMORY: Final = "starts from what it knows"
+PROVED: Final = "a book proved what another process had sent"
+
+
+class Processes:
+    """Answers what processes ask of their books."""
+
+    def __init__(self, scenario: Scenario, world: World, workers: Workers) -> None:
+        self._books = scenario.books
+        self._world = world
+        self._workers = workers
+        self._chores = scenario.chores
+        self._numbers: dict[Hashable, int] | None = None
+        if scenario.companions and not scenario.apart and not scenario.books:
+            self._numbers = {}
+        self._clerk = scenario.chores.clerk(scenario.chores.shelf, scenario.chores.process_book, scenario.chores.book)
+
+    def by_itself(self, worker: Worker, store: Store) -> tuple[Worker, Store]:
+        """Worker and store after all that it asks of its own book, for which nobody else is needed."""
+        while isinstance(worker.asks, OfBooks) and not self._needs_store(worker, store):
+            book, reply = self._reply(worker, store)
+            worker, store = self._with(worker, book, store, reply)
+        return worker, store
+
+    def answers(self, worker: Worker, store: Store) -> Iterator[tuple[Answer, Worker]]:
+        if not self._needs_store(worker, store):
+            moved, after = self.by_itself(worker, store)
+            yield Answer(None, after, said=FROM_MEMORY, witnessed=FROM_MEMORY), moved
+        elif isinstance(worker.asks, OpenNumbers):
+            yield from self._first_writing(worker, store)
+        else:
+            yield from self._reading(worker, store)
+
+    def writes(self, store: Store) -> Iterator[WriteDown]:
+        """The writings of books of living processes that would say something new."""
+        for book in store.books:
+            if (
+                book.lives
+                and (book.written or not self._chores.books_first)
+                and book.now != (book.written or (BookWritten(),))[-1]
+            ):
+                yield WriteDown(book.id, book.now)
+
+    def finds(self, store: Store, entity: int) -> bool:
+        """Whether the sweeper finds an entity: by a book in the store that does not prove an entry of its outbox to be paid.
+
+        A book that is gone, or was never there, leads to no entity. Kept messages do.
+        """
+        ledger = store.entities[entity].ledger
+        written = {book.id: book.written[-1] for book in store.books if book.written}
+        numbers = (number_of(entry.tx) for entry in ledger.outbox)
+        return bool(ledger.kept) or any(
+            book in written and number not in written[book].paid for book, number in numbers
+        )
+
+    def _needs_store(self, worker: Worker, store: Store) -> bool:
+        if not self._books:
+            return False
+        book = book_in(store.books, worker.book or "")
+        if isinstance(worker.asks, OpenNumbers):
+            return self._chores.books_first and not book.written
+        return isinstance(worker.asks, FindPaid) and bool(self._clerk.compared(book, worker.asks)[1])
+
+    def _reply(self, worker: Worker, store: Store) -> tuple[BookState, Any]:
+        asked, book = worker.asks, book_in(store.books, worker.book or self._chores.fresh_id(store.books))
+        match asked:
+            case OpenNumbers():
+                book, numbers = book.opened(asked, self._alike(worker, asked))
+                given = self._workers.given(worker, asked, numbers)
+                return book, Opened(self._workers.present(worker, store.now), given)
+            case CloseNumbers():
+                return self._clerk.closed(book, asked), None
+            case FindPaid():
+                book, _ = self._clerk.compared(book, asked)
+                return book, self._clerk.paid(book, asked.transactions)
+        raise TypeError(asked)
+
+    def _alike(self, worker: Worker, asked: OpenNumbers) -> tuple[int, ...] | None:
+        """The numbers that a process gives to all its attempts that are alike: at most one of them is ever committed."""
+        if self._numbers is None:
+            return None
+        stage = self._workers.stage(worker)
+        return tuple(self._numbers.setdefault((stage, number), len(self._numbers) + 1) for number in range(asked.count))
+
+    def _with(self, worker: Worker, book: BookState, store: Store, reply: Any) -> tuple[Worker, Store]:
+        if book != book_in(store.books, book.id):
+            store = self._world.stores.changed(store, books=with_book(store.books, book))
+            worker = self._workers.with_book(worker, book.id)
+        return self._workers.answered(worker, reply), store
+
+    def _first_writing(self, worker: Worker, store: Store) -> Iterator[tuple[Answer, Worker]]:
+        book = book_in(store.books, worker.book or self._chores.fresh_id(store.books))
+        write = WriteDown(book.id, book.now)
+        there = self._world.land(write, store).store
+        owner = self._workers.with_book(worker, book.id)
+        moved, after = self.by_itself(owner, there)
+        yield Answer(None, after, said=described(write)), moved
+        lost = f"{described(write)}; the reply is lost"
+        yield Answer(UNKNOWN, there, LOST, said=lost), self._workers.answered(owner, UNKNOWN)
+        yield (
+            Answer(UNKNOWN, store, LOST, said=f"{described(write)}, which is lost"),
+            self._workers.answered(worker, UNKNOWN),
+        )
+
+    def _reading(self, worker: Worker, store: Store) -> Iterator[tuple[Answer, Worker]]:
+        asked = worker.asks
+        assert isinstance(asked, FindPaid)  # noqa: S101
+        own = book_in(store.books, worker.book or self._chores.fresh_id(store.books))
+        book, ids = self._clerk.compared(own, asked)
+        paid = self._clerk.paid(book, asked.transactions)
+        found: dict[frozenset[str], bool] = {}
+        for proved, aged in self._clerk.looks(store.books, ids, asked.transactions):
+            found.setdefault(paid | proved, aged)
+        found.setdefault(paid, True)
+        for reply, aged in found.items():
+            learnt = BookState(book.id, book.open, book.closed, book.known | (reply - paid), book.written)
+            moved, after = self._with(worker, learnt, store, reply)
+            moved, after = self.by_itself(moved, after)
+            said = f"reads the books {', '.join(ids)}{', in an older view' if aged else ''}: {len(reply)} are paid"
+            yield (
+                Answer(reply, after, STALE if aged else None, said=said, witnessed=PROVED if reply - paid else None),
+                moved,
+            )
+
 
 CRASH, SWEEPS, CLEANINGS = PLACES["crashes"], PLACES["sweeps"], PLACES["cleanings"]
 REQUEUES, FORGOTTEN = PLACES["requeues"], PLACES["forgotten"]
-PUT_BACK, EMPTIED, UNKNOWN = PLACES["put_back"], PLACES["emptied"], PLACES["unknown"]
+PUT_BACK, EMPTIED = PLACES["put_back"], PLACES["emptied"]
 REMOVED = PLACES["removed"]
 RAISING, NUDGES, REPLAYS = PLACES["raising"], PLACES["nudges"], PLACES["replays"]
 GIVES_BACK = "gives back what it holds"
@@ -72,7 +210,6 @@ class Explorer:
     """Explores one scenario.
 
     Args:
-        scenario: to explore.
         merge: whether situations, and drafts that will be saved in vain, are one where they behave alike.
         world, workers: those of the scenario unless given.
     """
@@ -97,7 +234,6 @@ class Explorer:
     """What a message may be refused with, if `_refused` says nothing against it."""
 
     def start(self) -> State:
-        """The state in which nothing has happened."""
         idle = tuple(self.workers.idle() for _ in range(self.scenario.workers))
         poison = (0,) * (len(self.keys) if self.scenario.budget.poisoned else 0)
         queue = (*self.scenario.copies, *poison)
@@ -108,7 +244,6 @@ class Explorer:
         return (store, queue, idle, (), self.scenario.budget.amounts)
 
     def moves(self, state: State) -> Iterator[Move]:
-        """Every step from a state."""
         moves = self._moves(state)
         return map(self._completed, moves) if self.scenario.companions else moves
 
@@ -183,7 +318,6 @@ class Explorer:
                     yield self.workers.chore(worker, start), queue, left if cost is None else spent(left, cost)
 
     def _may_raise(self, number: int) -> bool:
-        """Whether the handler of a message may raise."""
         return self.scenario.companions and self.scenario.messages[number].raises
 
     def _chores(self, entity: int, state: State, others: tuple[Worker, ...]) -> Iterator[tuple[int | None, Start]]:
@@ -236,19 +370,17 @@ class Explorer:
                 yield Move(after, True, None, -1, None, said)
 
     def _put_back(self, state: State) -> Iterator[tuple[str, State]]:
-        """Every way to put something back, with what is said of it. Nobody is at work."""
         return put_back(self.world, self.workers, state)
 
     def _written_down(self, state: State) -> Iterator[Move]:
-        """Processes write their books."""
         store, queue, workers, delayed, left = state
         for write in self._processes.writes(store):
             slot = next(slot for slot, worker in enumerate(workers) if worker.book == write.id)
             after = self.world.land(write, store).store
             now = (after, queue, workers, delayed, left)
             yield Move(now, False, None, slot, None, described(write), workers[slot], write)
-            if left[UNKNOWN] and len(delayed) < self.scenario.delayed and write not in delayed:
-                late = (store, queue, workers, (*delayed, write), spent(left, UNKNOWN))
+            if left[LOST] and len(delayed) < self.scenario.delayed and write not in delayed:
+                late = (store, queue, workers, (*delayed, write), spent(left, LOST))
                 said = f"{described(write)}, which will arrive later"
                 yield Move(late, True, None, slot, None, said, workers[slot], write)
 
@@ -333,7 +465,6 @@ class Explorer:
                 yield from self._unacknowledged(worker, done, (answer.store, fed, others, later, remains))
 
     def _unacknowledged(self, worker: Worker, done: Move, rest: State) -> Iterator[Move]:
-        """A worker has done its work, and its deliveries come again all the same."""
         store, queue, others, delayed, left = rest
         assert isinstance(done.what, Answer)  # noqa: S101
         assert done.moved is not None  # noqa: S101
@@ -411,7 +542,6 @@ class Explorer:
         return following, violation, True
 
     def _refused(self, key: str, store: Store) -> str | None:
-        """What is wrong with refusing a message."""
         if store.emptied:
             self.witnessed.add(PAGES_LOST)
             return None
@@ -437,7 +567,6 @@ class Explorer:
             self.witnessed.add(COPY)
 
     def _arrived(self, queue: tuple[int, ...], answer: Answer) -> tuple[int, ...]:
-        """The queues after what was sent."""
         return arrived(self.keys, queue, answer)
 
 
@@ -448,5 +577,4 @@ def _failed(key: str, result: object) -> str | None:
 
 
 def _task_of(worker: Worker | None) -> str | None:
-    """What a worker is at."""
     return worker.situation.start.task if worker is not None and worker.situation is not None else None

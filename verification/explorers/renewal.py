@@ -21,14 +21,11 @@ from exactlyonce.values.envelope import EntityRef, Envelope, key_of, renewed_id
 from exactlyonce.values.lifetimes import CLOCK_TOLERANCE, Lifetimes, Retention
 from verification.explorers.ages import AgedExplorer
 from verification.explorers.choice import explorer_of
-from verification.explorers.moves import Move
-from verification.explorers.reductions import State
-from verification.world.amounts import spent
+from verification.explorers.moves import Move, State
 from verification.world.answers import LOST, World
-from verification.world.outbox_handler import dated, key_of_number
-from verification.world.scenario import AT, PLACES, TICK, Ages, Chores, Scenario
+from verification.world.outbox import dated, key_of_number
+from verification.world.scenario import AT, PLACES, TICK, Ages, Chores, Scenario, Start, spent
 from verification.world.store import Store, entity_ref
-from verification.world.tasks import Start
 from verification.world.workers import Worker, Workers
 from verification.world.writes import Answer
 
@@ -58,7 +55,6 @@ def renewing_of(name: str, last: int, *seen: str, **more: Any) -> RenewingScenar
 
 @cache
 def identities(last: int) -> tuple[Identity, ...]:
-    """Every identity that the message may be given."""
     return (*((0, tick) for tick in range(last + 1)), *((tick, tick) for tick in range(1, last + 1)))
 
 
@@ -116,7 +112,6 @@ class RenewingWorld(World):
         return next(number for number, item in enumerate(same) if item)
 
     def _others(self, envelope: Envelope, store: Store) -> tuple[int, ...]:
-        """The other identities under which the message was sent before."""
         sent = map(int, store.requeued)
         return tuple(number for number in sent if self._envelopes[number].id != envelope.id)
 
@@ -245,7 +240,6 @@ def _is_asked(worker: Worker) -> bool:
 
 
 def _caught_up(writes: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The log in which every view shows what is parked now."""
     parked = f"parked:{MESSAGE}"
     newest = dict(writes)[parked]
     first = next(place for place, (id, _) in enumerate(writes) if id == parked)

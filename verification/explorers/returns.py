@@ -6,48 +6,234 @@ parks a message lands at once or never: one that landed after its message was re
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cache
+from random import Random
+from types import SimpleNamespace, coroutine
 from typing import Any, Final
 
-from exactlyonce.attempt import Finished
-from exactlyonce.effects.effect import UNKNOWN, Effect, Step
+from exactlyonce import Outbox
+from exactlyonce.attempt import Again, Finished, Work
+from exactlyonce.drivers.retry import Backoff, Retrying
+from exactlyonce.effects.effect import UNKNOWN, Begun, Effect, Step
 from exactlyonce.effects.entity import PUBLISHED, Publish
 from exactlyonce.effects.library import FoundParked, LoadParked, Park, Written
-from exactlyonce.errors import MessageError
+from exactlyonce.errors import MessageError, TryAgainLater
+from exactlyonce.hosting.deliveries import settlement as deciding
+from exactlyonce.hosting.deliveries import settlement as returning_host
 from exactlyonce.hosting.deliveries.settlement import UNEXPLAINED_ROUNDS
 from exactlyonce.hosting.deliveries.triggers import Cause
-from exactlyonce.protocols.steps.park import Requeued
-from exactlyonce.values.envelope import Envelope, key_of
+from exactlyonce.protocols.steps.park import Requeued, discard
+from exactlyonce.values.envelope import EntityRef, Envelope, key_of
+from exactlyonce.values.lifetimes import Lifetimes
 from verification.explorers.choice import explorer_of
-from verification.explorers.deliveries import POISONED, ever_parked, vanished
 from verification.explorers.explorer import PASSES, Explorer
-from verification.explorers.moves import Move
-from verification.explorers.reductions import State
-from verification.explorers.settlement import (
-    AGAIN,
-    ARRIVED,
-    FIRST,
-    KINDS,
-    STAGES,
-    GoOn,
-    Ready,
-    ReturningScenario,
-    came,
-    decided,
-    is_nobodys,
-    kind_of,
-    received,
-)
-from verification.world.amounts import spent, with_copies, without_copies
+from verification.explorers.moves import POISONED, Move, State, ever_parked, vanished
 from verification.world.answers import LOST, World
-from verification.world.mentions import Write
-from verification.world.scenario import AT, PLACES, TICK
+from verification.world.outbox import dated
+from verification.world.scenario import AT, NOTHING, PLACES, TICK, Scenario, Start, spent, with_copies, without_copies
 from verification.world.store import Store, entity_ref, token_at
-from verification.world.tasks import NOTHING, Start
 from verification.world.workers import Worker, Workers
-from verification.world.writes import Answer
+from verification.world.writes import Answer, Write
+
+# A coroutine that awaits generators of effects is a generator of effects itself. So `Settler.decide` runs as it is; only what
+# performs its effects is the model's, and whether there is time for another attempt is the world's to say.
+
+
+KINDS: Final = returning_host.UNEXPLAINED_ROUNDS + 2
+"""Kinds of copies: as it came, and as it was returned, with so many rounds of which nobody knew the cause."""
+ARRIVED, FIRST, AGAIN = 0, 1, 2
+"""Where a copy waits: in its queue, or to be settled, for the first time or not."""
+STAGES: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """What decides about messages that were given up; as it ships, or a broken twin of it.
+
+    Attributes:
+        returning: sends messages to their queues once more.
+        takes_away: whether what is parked of a returned message is taken away when that is processed.
+    """
+
+    giving_up: Callable[..., Any] = deciding.Settler
+    given_up: Callable[..., Any] = deciding.PoisonMessage
+    returning: Callable[..., Any] = returning_host.Returner
+    takes_away: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ReturningScenario(Scenario):
+    """One world in which messages go back to their queues.
+
+    Attributes:
+        causes: why a message failed last, as far as the process knows that settles it.
+        rounds: how often each message was returned before, though nobody knew why it failed.
+        counted: whether a delivery shows that it is settled for the first time: that of a dead letter does not.
+        runs_out: whether what is to be settled is delivered a few times only, as by a poison queue.
+    """
+
+    causes: tuple[Cause, ...] = tuple(Cause)
+    rounds: int = 0
+    counted: bool = True
+    runs_out: bool = False
+    host: Host = field(default_factory=Host)
+
+    @property
+    def logs_parked(self) -> bool:
+        """Whether anybody reads parked messages: who returns them does."""
+        return True
+
+    @property
+    def strict(self) -> bool:
+        """Whether no message may be both parked and processed, even for a time until a repair."""
+        return not self.runs_out
+
+
+@dataclass(frozen=True, slots=True)
+class GoOn(Effect[bool]):
+    """Ask whether there is time for another attempt."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ready(Effect[None]):
+    """Wait until the store may be asked."""
+
+
+class _Mending:
+    """Runs attempts until one comes to something, as long as there is time."""
+
+    def __init__(self, *, clock: bool) -> None:
+        self.retrying = Retrying(Backoff(), Random(0))
+        self.routes = SimpleNamespace(is_too_large=lambda *_: False)
+        self.driver = self
+        self._clock = clock
+
+    async def run(self, ref: Any, attempt: Any = None, deadline: Any = None) -> Any:  # noqa: ARG002
+        if attempt is None:  # A driver's: one generator, and nothing to try again.
+            return await _asked(ref) if self._clock else Begun(AT, ())
+        memory = NOTHING
+        while True:
+            result = await _asked(attempt(memory))
+            if not isinstance(result, Again):
+                return result
+            memory = result.memory
+            if not await _asked(iter(GoOn(result.reason))):
+                raise TryAgainLater(result.reason)
+
+
+class _Failures:
+    """What a process knows of a message."""
+
+    def __init__(self, known: Cause) -> None:
+        self._known = known
+
+    def cause(self, *_: str) -> Cause:
+        return self._known
+
+
+class _Even(Random):
+    """Chance that is none."""
+
+    def uniform(self, a: float, b: float) -> float:  # noqa: ARG002
+        return b
+
+
+@coroutine
+def _asked(step: Step[Any]) -> Generator[Any, Any, Any]:
+    result = yield from step
+    return result
+
+
+async def _ready() -> None:
+    await _asked(iter(Ready()))
+
+
+def decided(scenario: ReturningScenario, work: Work, stage: int, known: Cause) -> Step[Finished | Again]:
+    """Decide about a message that was given up.
+
+    Args:
+        known: why the message failed, as far as this process knows.
+    """
+    running = _deciding(scenario, work, stage, known)
+    reply: Any = None
+    while True:
+        try:
+            with _unlogged():
+                effect = running.send(reply)
+        except StopIteration:
+            return Finished(NOTHING)
+        except TryAgainLater as error:
+            return Again(NOTHING, f"the delivery comes again: {error}")
+        reply = yield from effect
+
+
+def _deciding(scenario: ReturningScenario, work: Work, stage: int, known: Cause) -> Any:
+    mending = _Mending(clock=scenario.ages is not None)
+    entity = SimpleNamespace(name=work.entity.type, strategy=Outbox())
+    lifetimes = Lifetimes if scenario.ages is None else lambda: scenario.ages.lifetimes  # type: ignore[union-attr]
+    returning = scenario.host.returning(mending, SimpleNamespace(blobs=None), _Even())
+    given_up = scenario.host.giving_up(mending, _Failures(known), returning, lifetimes, _ready, lambda: AT)
+    counted = "first" if stage == FIRST else "repeated"
+    settlement = counted if scenario.counted else "unknown"
+    given = scenario.host.given_up(
+        entity, work.messages[0], work, "in", settlement, "given up", runs_out=scenario.runs_out
+    )
+    return given_up.decide(given)
+
+
+def received(scenario: ReturningScenario, step: Step[Finished | Again], work: Work) -> Step[Finished | Again]:
+    """Process a message; what is parked of it is taken away if it was returned, as the receiver does."""
+    finished = yield from step
+    (envelope,) = work.messages
+    if isinstance(finished, Again) or finished.failed or not envelope.requeued or not scenario.host.takes_away:
+        return finished
+    gone: bool | Again = Again(NOTHING, "")
+    while isinstance(gone, Again):
+        gone = yield from discard(work.entity, f"{envelope.source}/{envelope.id}", NOTHING)
+    return finished
+
+
+@cache
+def came(number: int, kind: int, rounds: int, tick: int | None) -> Envelope:
+    """A copy as it comes.
+
+    Args:
+        tick: of its time; None for that at which the clock begins.
+    """
+    envelope = dated(number, AT + (tick or 0) * TICK)
+    counted = rounds if kind == 0 else kind - 1
+    times = range(rounds) if kind == 0 else range(1)
+    for _ in times:
+        envelope = envelope.once_more(counted)
+    return envelope
+
+
+def kind_of(envelope: Envelope) -> int:
+    """The kind of a copy that is sent to its queue once more."""
+    return 1 + envelope.unexplained
+
+
+def is_nobodys(entity: EntityRef) -> bool:
+    return entity.id == deciding.ASIDE
+
+
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """Log nothing: a search decides about a message thousands of times."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
 
 REQUEUES: Final = PLACES["requeues"]
 RETURNED: Final = "a message was returned to its queue"
@@ -67,7 +253,6 @@ class ReturningWorld(World):
         self._keys = tuple(key_of(came(number, 0, 0, None)) for number in range(len(scenario.copies)))
 
     def answers(self, effect: Effect[Any], store: Store) -> Iterator[Answer]:
-        """Every answer to an effect."""
         if isinstance(effect, Ready):
             yield Answer(None, store, said="is ready")
         elif isinstance(effect, GoOn):
@@ -100,7 +285,6 @@ class ReturningWorld(World):
                 yield replace(answer, witnessed=seen)
 
     def _return(self, effect: Publish, store: Store) -> Iterator[Answer]:
-        """A message arrives in its queue once more, or does not."""
         (output,) = effect.outputs
         envelope = Envelope.read(output.envelope.text)
         key = key_of(envelope)
@@ -187,7 +371,6 @@ class ReturningExplorer(Explorer):
         self._rules = scenario
 
     def start(self) -> State:
-        """The state in which nothing has happened."""
         store, _, *rest = super().start()
         copies = self.scenario.copies
         return (store, (*copies, *(0,) * (len(copies) * (STAGES * KINDS - 1))), *rest)  # type: ignore[return-value]
@@ -243,7 +426,6 @@ class ReturningExplorer(Explorer):
         state: State,
         others: tuple[Worker, ...],  # noqa: ARG002
     ) -> Iterator[tuple[Worker, tuple[int, ...], tuple[int, ...]]]:
-        """Every way to give an idle worker something to do."""
         store, queue, _, _, left = state
         if left[REQUEUES]:
             for number in ever_parked(self.keys, store.libraries[0]):
@@ -259,7 +441,6 @@ class ReturningExplorer(Explorer):
                 yield self._workers.take(worker, place, known.value), rest, left
 
     def _happenings(self, state: State) -> Iterator[Move]:
-        """The host gives up on a delivery, and time passes."""
         store, queue, workers, delayed, left = state
         for place, copies in enumerate(queue):
             _, stage, number = self._workers.placed(place)
@@ -274,11 +455,9 @@ class ReturningExplorer(Explorer):
             yield Move((later, queue, workers, delayed, left), False, None, -1, None, PASSES)
 
     def _coming_again(self, held: tuple[int, ...]) -> tuple[int, ...]:
-        """What was to be settled is settled again, and not for the first time."""
         return tuple(place if self._stage(place) == ARRIVED else self._staged((place,), AGAIN)[0] for place in held)
 
     def _staged(self, held: tuple[int, ...], stage: int) -> tuple[int, ...]:
-        """The places of the same copies in another stage."""
         found = []
         for place in held:
             kind, _, number = self._workers.placed(place)

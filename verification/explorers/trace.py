@@ -16,15 +16,12 @@ from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
 from exactlyonce.effects.library import DeletePages, DeleteStaged, Unpark
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry
 from exactlyonce.records.ledger import split
-from verification.explorers.explorer import GIVES_BACK, GOES_ON, PASSES, Explorer
-from verification.explorers.moves import Move
-from verification.explorers.processes import FROM_MEMORY
-from verification.explorers.reductions import State
-from verification.world.mentions import WriteDown
-from verification.world.scenario import PLACES
+from verification.explorers.explorer import FROM_MEMORY, GIVES_BACK, GOES_ON, PASSES, Explorer
+from verification.explorers.moves import Move, State
+from verification.world.scenario import PLACES, Start
 from verification.world.store import Entity, Store, history_of
-from verification.world.tasks import Start
 from verification.world.workers import Worker
+from verification.world.writes import WriteDown
 from yieldcheck import path_through
 
 NOBODY: Final = -1
@@ -49,8 +46,6 @@ class Event:
         reply: the answer; None where there is no effect.
         applied: whether a write or a send took effect with this step.
         fault: the name of the budget it took from; None for none.
-        delayed: whether the write is still to take effect.
-        store: afterwards.
         crashed: whether the process finished with this step, and crashed before it acknowledged.
         start: how the run starts that the process begins with this step.
     """
@@ -70,7 +65,6 @@ class Event:
 
     @property
     def crash(self) -> bool:
-        """Whether the process crashed."""
         return self.process != NOBODY and self.effect is None and self.fault is not None
 
     @property
@@ -105,7 +99,6 @@ def replayed(explorer: Explorer, states: list[State], last: str | None = None) -
 
 
 def events_of(explorer: Explorer, start: State, path: Sequence[Move]) -> tuple[Event, ...]:
-    """The events of a path from a state."""
     processes = list(range(len(start[2])))
     events: list[Event] = []
     before = start
@@ -122,7 +115,6 @@ def story_of(events: tuple[Event, ...]) -> tuple[str, ...]:
 
 
 def holding(store: Store) -> tuple[str, ...]:
-    """What a store holds, in a few lines."""
     lines: list[str] = []
     for number, entity in enumerate(store.entities):
         name = "entity" if len(store.entities) == 1 else f"entity {number}"
@@ -137,7 +129,6 @@ def holding(store: Store) -> tuple[str, ...]:
 
 
 def _held(entity: Entity) -> tuple[str, ...]:
-    """What an entity holds, in a few lines that go on from its name."""
     ledger = entity.ledger
     owing = ", ".join(item.tx for item in ledger.outbox)
     left = f", {ledger.left} have left" if ledger.left else ""
@@ -148,7 +139,6 @@ def _held(entity: Entity) -> tuple[str, ...]:
 
 
 def _held_with_companions(entity: Entity) -> tuple[str, ...]:
-    """The same where its records are companions."""
     ledger = entity.ledger
     owing = ", ".join(item.tx for item in ledger.outbox)
     received = (f"{reception.next} is next in {reception.channel}" for reception in ledger.receptions)
@@ -220,7 +210,6 @@ def _written(store: Store) -> list[Any]:
 
 
 def _placed(move: Move, before: State, processes: list[int]) -> list[int]:
-    """Which process stands where after a step."""
     standing = [(worker, processes[slot]) for slot, worker in enumerate(before[2]) if slot != move.slot]
     if move.moved is not None:
         standing.append((move.moved, processes[move.slot]))

@@ -111,7 +111,6 @@ def _found_after_all(console: Console, verdicts: dict[str, Verdict], tables: Tab
 
 
 def _unproven(console: Console, mutants: Sequence[Mutant], tables: Tables, jobs: int) -> list[str]:
-    """Mutants whose unit test does not fail with them."""
     outside = tables.outside
     listed = [mutant for mutant in mutants if mutant.name in outside]
     with ThreadPoolExecutor(jobs) as pool:

@@ -17,9 +17,8 @@ from typing import Any, Final
 
 from verification.checker.search import explore
 from verification.mutants.reviewed import Verdict
-from verification.mutants.scenarios import STATES, WORLDS
-from verification.mutants.scenarios_companions import PATCHES, STATES_OF_COMPANIONS, WORLDS_OF_COMPANIONS
 from verification.mutants.source import Mutant
+from verification.mutants.worlds import ALL_WORLDS, PATCHES
 from verification.twins.modules import EVERYTHING
 from verification.twins.twin import Twin
 from verification.world.scenario import Scenario
@@ -29,8 +28,6 @@ GROWTH: Final = 8
 PATIENCE: Final = 20
 """Most seconds of processor time for one search. A mutant that takes longer goes round and round."""
 NO_END: Final = "no end"
-ALL_WORLDS: Final[tuple[Scenario, ...]] = (*WORLDS, *WORLDS_OF_COMPANIONS)
-ALL_STATES: Final = {**STATES, **STATES_OF_COMPANIONS}
 _ROOT: Final = Path(__file__).parents[2]
 _SHIPPED: Final = Twin()
 
@@ -46,7 +43,7 @@ def find(mutant: Mutant, worlds: Sequence[Scenario] | None = None) -> Verdict:
     """Look for a mutant in these worlds, or in all that reach it, the smallest first."""
     if worlds is None:
         reaching = [world for world in ALL_WORLDS if mutant.line in reached()[world.name].get(mutant.module, ())]
-        worlds = sorted(reaching, key=lambda world: ALL_STATES[world.name])
+        worlds = sorted(reaching, key=lambda world: world.states)
     twin = Twin({mutant.module: mutant.source})
     return next((verdict for world in worlds if (verdict := _explored(twin, world)) is not None), SURVIVED)
 
@@ -62,7 +59,7 @@ def find_again(mutant: Mutant, before: Verdict | None) -> Verdict:
 
 
 def _explored(twin: Twin, world: Scenario) -> Verdict | None:
-    usual = ALL_STATES[world.name]
+    usual = world.states
     try:
         with _patience():
             report = explore(in_world(twin, world), limit=GROWTH * usual, liveness=True)
@@ -104,7 +101,8 @@ def reached() -> dict[str, dict[str, list[int]]]:
     kept = _ROOT / ".make/reached" / f"{digest}.json"
     if not kept.is_file():
         with ProcessPoolExecutor() as pool:
-            lines = dict(zip(ALL_STATES, pool.map(_traced, ALL_STATES), strict=True))
+            names = [world.name for world in ALL_WORLDS]
+            lines = dict(zip(names, pool.map(_traced, names), strict=True))
         kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_text(json.dumps(lines), encoding="utf-8")
     result: dict[str, dict[str, list[int]]] = json.loads(kept.read_text(encoding="utf-8"))
@@ -112,7 +110,6 @@ def reached() -> dict[str, dict[str, list[int]]]:
 
 
 def _traced(name: str) -> dict[str, list[int]]:
-    """The lines that one world runs, by their modules."""
     files = {inspect.getsourcefile(module): module.__name__ for module in EVERYTHING}
     files |= {f"<{module.__name__}>": module.__name__ for module in EVERYTHING}  # Those that were made for a world.
     lines: dict[str, set[int]] = {module: set() for module in files.values()}
@@ -134,5 +131,4 @@ def _traced(name: str) -> dict[str, list[int]]:
 
 
 def in_world(twin: Twin, world: Scenario) -> Scenario:
-    """A world with a twin in it, and with what every twin has there."""
     return twin.within(world, PATCHES.get(world.name, ()))

@@ -27,11 +27,10 @@ from exactlyonce.hosting.requests import asker, door, opened_door
 from exactlyonce.hosting.upkeep import sweeper
 from exactlyonce.protocols.outbox import due
 from exactlyonce.transports import http
-from verification.mutants.keys import Key
 from verification.mutants.operators import Swap, said
 from verification.mutants.outside import fails
 from verification.mutants.reviewed import FOLDER
-from verification.mutants.source import Function, Mutant, mutants_of
+from verification.mutants.source import Function, Key, Mutant, mutants_of
 
 HOSTING: Final = (caller, http, settlement, asker, door, opened_door, sweeper, functions, publisher, due)
 TABLE: Final = "hosting.json"
@@ -39,7 +38,6 @@ TABLE: Final = "hosting.json"
 
 @cache
 def hosting_mutants() -> tuple[Mutant, ...]:
-    """Every mutant of the host."""
     return tuple(mutants_of(HOSTING, steps))
 
 
@@ -73,7 +71,6 @@ def _blocks(function: Function) -> Iterator[list[ast.stmt]]:
 
 
 def _acts(statement: ast.stmt) -> bool:
-    """Whether it awaits something. Another function that does is no step of this one."""
     return not isinstance(statement, Function) and any(isinstance(node, ast.Await) for node in ast.walk(statement))
 
 
@@ -107,13 +104,7 @@ def _swapped(first: ast.stmt, second: ast.stmt) -> Swap:
 
 @dataclass(frozen=True, slots=True)
 class Reviewed:
-    """What `hosting.json` says of the mutants.
-
-    Attributes:
-        keys: of all, by their names.
-        killed: the unit test that fails with each.
-        harmless: the reason why no test has to.
-    """
+    """What `hosting.json` says of the mutants."""
 
     keys: Mapping[str, Key]
     killed: Mapping[str, str]
@@ -121,7 +112,6 @@ class Reviewed:
 
     @classmethod
     def read(cls) -> Reviewed:
-        """What it says now."""
         tables: dict[str, dict[str, dict[str, str]]] = json.loads((FOLDER / TABLE).read_text(encoding="utf-8"))
         keys = {
             name: Key.read(key) for table in tables.values() for rows in table.values() for name, key in rows.items()

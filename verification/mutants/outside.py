@@ -38,7 +38,6 @@ def fails(test: str, mutant: Mutant) -> bool:
 
     Args:
         test: its file, in whatever folder of `tests/unit`, and its name, `test_some.py::test_that`, whatever class it is in.
-        mutant: to run it with.
     """
     with NamedTemporaryFile("w", suffix=".py", encoding="utf-8") as source:
         source.write(mutant.source)

@@ -38,12 +38,10 @@ class _Mutant(MetaPathFinder, InspectLoader):
         super().exec_module(module)
 
     def get_source(self, _fullname: str) -> str:
-        """What takes its place."""
         return Path(environ[SOURCE]).read_text(encoding="utf-8")
 
 
 def pytest_configure(config: Any) -> None:
-    """Before any test is imported."""
     del config
     _, most = resource.getrlimit(resource.RLIMIT_CPU)
     resource.setrlimit(resource.RLIMIT_CPU, (int(environ[LIMIT]), most))

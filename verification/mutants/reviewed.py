@@ -14,14 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from verification.mutants.keys import Key
-from verification.mutants.source import Mutant
+from verification.mutants.source import Key, Mutant
 
 FOLDER: Final = Path(__file__).parents[2] / "tests/model/mutants"
 _FOUND: Final = "found.json"
 _OUTSIDE: Final = "outside.json"
 _HARMLESS: Final = "harmless.json"
-_TWINS: Final = "twins.json"
 _DUE: Final = "due.json"
 Row = TypeVar("Row")
 
@@ -33,7 +31,6 @@ class Verdict:
     Attributes:
         world: where it was found; "" if nowhere.
         how: the property that fell, or what else gave it away; "" if nothing did.
-        states: explored there.
     """
 
     world: str
@@ -46,12 +43,9 @@ class Tables:
     """Everything that was written down.
 
     Attributes:
-        keys: of all mutants, by their names.
-        found: where each was found when it was last looked for.
         outside: for each that only a unit test distinguishes from the shipped strategy, that test: adoption, sizes, errors of
             handlers and the like are not in the model's world.
         harmless: for each that does no harm, the reason. Reviewed by hand.
-        twins: broken twins that are mutants, or several at once, by their names.
         due: those of which nothing is known since their functions were written. `make model` looks for them.
     """
 
@@ -59,12 +53,10 @@ class Tables:
     found: Mapping[str, Verdict]
     outside: Mapping[str, str]
     harmless: Mapping[str, str]
-    twins: Mapping[str, tuple[str, ...]]
     due: frozenset[str] = frozenset()
 
     @classmethod
     def read(cls) -> Tables:
-        """What is written down now."""
         found: dict[str, list[Any]] = _read(_FOUND)
         grouped: list[dict[str, dict[str, str]]] = [_read(_OUTSIDE), _read(_HARMLESS)]
         keys = {name: Key.read(row[0]) for name, row in found.items()}
@@ -73,17 +65,15 @@ class Tables:
         keys |= {name: Key.read(key) for name, key in due.items()}
         outside, harmless = ({name: item for item, rows in table.items() for name in rows} for table in grouped)
         verdicts = {name: Verdict(*row[1:]) for name, row in found.items()}
-        return cls(keys, verdicts, outside, harmless, read_twins(), frozenset(due))
+        return cls(keys, verdicts, outside, harmless, frozenset(due))
 
     def write(self) -> None:
-        """Write it down, a line for each mutant."""
         _write(_FOUND, {name: [str(self.keys[name]), *_row(item)] for name, item in self.found.items()})
         for file, table in ((_OUTSIDE, self.outside), (_HARMLESS, self.harmless)):
             grouped: dict[str, dict[str, str]] = defaultdict(dict)
             for name, one in table.items():
                 grouped[one][name] = str(self.keys[name])
             _write(file, grouped)
-        _write(_TWINS, self.twins)
         _write(_DUE, {name: str(key) for name, key in self.keys.items() if name in self.due})
 
 
@@ -105,7 +95,6 @@ class SoFar:
         return self._verdicts.get((mutant.name, str(mutant.key)))
 
     def keep(self, mutant: Mutant, verdict: Verdict) -> None:
-        """Write a verdict down."""
         if self._path is not None:
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps([mutant.name, str(mutant.key), *_row(verdict)], ensure_ascii=False) + "\n")
@@ -124,12 +113,10 @@ def carried(tables: Tables, mutants: Iterable[Mutant]) -> tuple[Tables, frozense
         left = {name: key for name, key in now.items() if name not in likely}
         taken = set(likely.values())
         likely |= _paired(left, {name: key for name, key in tables.keys.items() if name not in taken}, form)
-    before = {old: name for name, old in likely.items()}
     found = _renamed(tables.found, likely)
     outside, harmless = _renamed(tables.outside, likely), _renamed(tables.harmless, likely)
-    twins = {twin: tuple(before.get(old, old) for old in parts) for twin, parts in tables.twins.items()}
     due = frozenset(now.keys() - found.keys() - outside.keys() - harmless.keys())
-    return Tables(now, found, outside, harmless, twins, due), frozenset(now.keys() - same.keys()) | due
+    return Tables(now, found, outside, harmless, due), frozenset(now.keys() - same.keys()) | due
 
 
 def _renamed(table: Mapping[str, Row], likely: Mapping[str, str]) -> dict[str, Row]:
@@ -137,7 +124,6 @@ def _renamed(table: Mapping[str, Row], likely: Mapping[str, str]) -> dict[str, R
 
 
 def _matched(now: Mapping[str, Key], then: Mapping[str, Key]) -> dict[str, str]:
-    """For each mutant that stayed as it was the name that it had."""
     same = {name: name for name, key in now.items() if name in then and then[name].exact == key.exact}
     left = {name: key for name, key in now.items() if name not in same}
     gone = {name: key for name, key in then.items() if name not in same}
@@ -161,11 +147,6 @@ def _grouped(keys: Mapping[str, Key], form: Callable[[str, Key], Hashable]) -> d
     for name, key in keys.items():
         grouped[form(name, key)].append(name)
     return grouped
-
-
-def read_twins() -> Mapping[str, tuple[str, ...]]:
-    """Broken twins that are mutants, or several at once, by their names."""
-    return {name: tuple(mutants) for name, mutants in _read(_TWINS).items()}
 
 
 def _row(verdict: Verdict) -> list[Any]:

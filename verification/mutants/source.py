@@ -5,16 +5,120 @@ from __future__ import annotations
 import ast
 import inspect
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import unified_diff
 from functools import cache
+from hashlib import sha256
 from types import ModuleType
-from typing import Final
+from typing import Final, NamedTuple
 
-from verification.mutants.keys import Key, form_of, key_of
 from verification.mutants.operators import Swap, conditions, forced, swaps
 from verification.twins.modules import EVERYTHING
+
+# A name quotes the source, and so changes with it. A key is made of the syntax tree of the function, as shipped and mutated,
+# without comments, sentences, annotations, and the names of the function itself and of its local variables.
+
+
+_DIGITS = 10
+
+
+class Key(NamedTuple):
+    """Two digests.
+
+    Attributes:
+        exact: of the function and its mutation. Where it stays, so does what was found out about the mutant.
+        shape: of the same without any names: where only it stays, something else may be called by another name, or be another.
+    """
+
+    exact: str
+    shape: str
+
+    def __str__(self) -> str:
+        return f"{self.exact}-{self.shape}"
+
+    @classmethod
+    def read(cls, text: str) -> Key:
+        exact, _, shape = text.partition("-")
+        return cls(exact, shape)
+
+
+def key_of(shipped: Key, mutated: Key) -> Key:
+    return Key(*(_digest(item + other) for item, other in zip(shipped, mutated, strict=True)))
+
+
+def form_of(function: ast.Module) -> Key:
+    """The form of a function. Its tree, parsed by itself, is changed on the way."""
+    plain = _Plain().visit(function)
+    local = _local_names(plain)
+    _rename(plain, lambda name: name in local, everything=False)
+    exact = _digest(ast.dump(plain))
+    _rename(plain, lambda _: True, everything=True)
+    return Key(exact, _digest(ast.dump(plain)))
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:_DIGITS]
+
+
+class _Plain(ast.NodeTransformer):
+    """Leaves out what may change freely."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        self.generic_visit(node)
+        node.name, node.returns = "function", None
+        if ast.get_docstring(node) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+        return node
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        return self.visit_FunctionDef(node)  # type: ignore[arg-type]  # It has the same parts.
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        node.annotation = None
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | None:
+        self.generic_visit(node)
+        if node.value is None:
+            return ast.Pass()
+        return ast.Assign([node.target], node.value)
+
+    def visit_JoinedStr(self, _node: ast.JoinedStr) -> ast.AST:
+        return ast.Constant("a sentence")
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        return ast.Constant("a sentence") if isinstance(node.value, str) and " " in node.value else node
+
+
+def _local_names(tree: ast.AST) -> set[str]:
+    stored = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
+    caught = {node.name for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler) and node.name}
+    bound = {node.name for node in ast.walk(tree) if isinstance(node, ast.MatchAs) and node.name}
+    return stored | caught | bound | {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+
+
+_NAMES: Mapping[type[ast.AST], str] = {
+    ast.Name: "id",
+    ast.arg: "arg",
+    ast.keyword: "arg",
+    ast.Attribute: "attr",
+    ast.ExceptHandler: "name",
+    ast.MatchAs: "name",
+}
+
+
+def _rename(tree: ast.AST, wanted: Callable[[str], bool], *, everything: bool) -> None:
+    """Number names in their order; those of attributes and keywords too, if it is everything."""
+    numbers: dict[str, str] = {}
+    for node in ast.walk(tree):
+        field = _NAMES.get(type(node))
+        if field is None or (isinstance(node, ast.Attribute | ast.keyword) and not everything):
+            continue
+        name = getattr(node, field)
+        if name is not None and wanted(name):
+            setattr(node, field, numbers.setdefault(name, f"name{len(numbers)}"))
+
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Operators = Callable[[Function, ModuleType], Iterable[Swap]]
@@ -29,13 +133,8 @@ class Mutant:
 
     Attributes:
         name: function, and what was done; with its module only where another module has a function of that name.
-        form: of the function that is changed, as shipped.
-        function: the text of that function, changed.
-        module: name of the module that is changed.
         line: where; for a statement of several lines the first.
-        original: source of the module.
         start, end: the bytes of it that the change takes out.
-        text: what takes their place.
     """
 
     name: str
@@ -55,13 +154,11 @@ class Mutant:
 
     @property
     def source(self) -> str:
-        """Source of the module, changed."""
         original = self.original.encode()
         return (original[: self.start] + self.text.encode() + original[self.end :]).decode()
 
     @property
     def diff(self) -> str:
-        """The lines that differ."""
         lines = unified_diff(self.original.splitlines(), self.source.splitlines(), lineterm="", n=0)
         return "\n".join(line for line in lines if not line.startswith(("---", "+++", "@@")))
 
@@ -71,8 +168,6 @@ class _Function:
     """A function of a module.
 
     Attributes:
-        name: with its class.
-        node: in the module's tree.
         outermost: the function that it is a part of; itself for most.
     """
 
@@ -91,7 +186,6 @@ def mutants_of(modules: Iterable[ModuleType], operators: Operators | None = None
     """Every mutant of these modules, in the order of the source; those that come to the same text once.
 
     Args:
-        modules: to be changed.
         operators: what is done to each of their functions; by default, what is done to strategies.
     """
     trees = {module: ast.parse(inspect.getsource(module)) for module in modules}
@@ -133,7 +227,6 @@ def _of_module(
 
 
 def _functions(tree: ast.Module) -> list[_Function]:
-    """All functions of a module, those within others after all others."""
     found: list[_Function] = []
     waiting: list[tuple[ast.AST, str, Function | None]] = [(tree, "", None)]
     for node, prefix, outermost in waiting:  # It grows as long as something is found.
@@ -164,7 +257,6 @@ def _starts(source: bytes) -> list[int]:
 
 
 def _parsed(lines: bytes) -> ast.Module:
-    """The tree of a function, whatever its indentation."""
     return ast.parse(b"if True:\n" + lines if lines[:1].isspace() else lines)
 
 

@@ -18,16 +18,8 @@ from exactlyonce.effects.effect import Begin, Begun, NoAnswer, Step
 from exactlyonce.effects.entity import PUBLISHED, Conflict, Loaded, LoadEntity, Publish, Saved, SaveEntity
 from exactlyonce.effects.library import DeleteStaged, FindPages, LoadStaged, Stage, WritePage, Written
 from exactlyonce.protocols.steps.load import since_of_outputs
-from exactlyonce.records.ledger import (
-    LEDGER,
-    Ledger,
-    Mark,
-    Page,
-    destination_digit,
-    entity_document,
-    hash_in,
-    read_entity,
-)
+from exactlyonce.records import ledger as records
+from exactlyonce.records.ledger import Ledger, Page
 from exactlyonce.records.library import StagedOutputs
 from exactlyonce.records.outbox import OutboxEntry
 from exactlyonce.values.envelope import EntityRef, Envelope, key_of, message_hash, milliseconds
@@ -112,7 +104,7 @@ class PublishedAlgorithm:
         if isinstance(loaded, NoAnswer):
             return Again(memory, "the entity could not be read")
         memory = replace(memory, entity_token=loaded.token)
-        stored = read_entity(work.entity, loaded.document)
+        stored = records.read_entity(work.entity, loaded.document)
         seen = _Seen(loaded.document, loaded.etag, stored.ledger or Ledger(), memory)
         if seen.ledger.outbox:
             finished = yield from self._finish(work.entity, seen)
@@ -145,7 +137,7 @@ class PublishedAlgorithm:
         if not isinstance(staged, Written):
             return Again(seen.memory, "whether the outputs were staged is not known")
         seen = self._wrote(seen, staged)
-        document = entity_document(handled.body, seen.ledger)
+        document = records.entity_document(handled.body, seen.ledger)
         condition = seen.etag if seen.etag is not None or self.repairs.conditional_create else WHATEVER
         saved = yield from SaveEntity(entity, document, condition)
         if not isinstance(saved, Saved):
@@ -211,12 +203,12 @@ class _Seen:
 
 def with_ledger(document: Json | None, ledger: Ledger) -> Json:
     properties = document.value if document is not None else {}
-    properties.pop(LEDGER, None)
-    return entity_document(Json.of(properties), ledger)
+    properties.pop(records.LEDGER, None)
+    return records.entity_document(Json.of(properties), ledger)
 
 
 def _is_marked(entity: EntityRef, loaded: Loaded, tx: str) -> bool:
-    ledger = read_entity(entity, loaded.document).ledger or Ledger()
+    ledger = records.read_entity(entity, loaded.document).ledger or Ledger()
     return any(entry.tx == tx for entry in ledger.outbox)
 
 
@@ -224,8 +216,8 @@ def _marked(entity: EntityRef, ledger: Ledger, message: str, handled: Handled, b
     """The ledger of the commit of a message, with its marker."""
     cause = message_hash(message)
     to = tuple(dict.fromkeys((*ledger.to, *(output.destination for output in handled.outputs))))
-    sent = "".join(destination_digit(to.index(output.destination)) for output in handled.outputs)
-    mark = Mark(milliseconds(begun.at), cause, "f", timed=False, content="----", sent=sent)
+    sent = "".join(records.destination_digit(to.index(output.destination)) for output in handled.outputs)
+    mark = records.Mark(milliseconds(begun.at), cause, "f", timed=False, content="----", sent=sent)
     return replace(
         ledger,
         version=ledger.version + 1,
@@ -243,4 +235,4 @@ def _marked(entity: EntityRef, ledger: Ledger, message: str, handled: Handled, b
 def _record(entity: EntityRef, ledger: Ledger) -> Page:
     """The record of the message whose marker a ledger has."""
     mark = ledger.marks
-    return Page(entity.key, ledger.version, ledger.version, 0, 0, mark, to=ledger.to, hashes=(hash_in(mark),))
+    return Page(entity.key, ledger.version, ledger.version, 0, 0, mark, to=ledger.to, hashes=(records.hash_in(mark),))

@@ -91,14 +91,7 @@ NOT_ON_THE_PAGE: Final = ("a retry does not see the record",)
 _TWO: Final = Scenario("two messages, no duplicates, no faults", (1, 1), tokens=True)
 TWICE: Final = "at_most_one_state_change"
 FAULTS: Final = (
-    Fault(
-        "two workers create the entity",
-        AS_PUBLISHED,
-        REPAIRED,
-        _TWO,
-        "serial_execution",
-        8,
-    ),
+    Fault("two workers create the entity", AS_PUBLISHED, REPAIRED, _TWO, "serial_execution", 8),
     Fault(
         "the reply of the commit is lost",
         _deleting(Deletion.ON_FAILURE),
@@ -147,14 +140,7 @@ FAULTS: Final = (
         TWICE,
         16,
     ),
-    Fault(
-        "the token is older than the record",
-        replace(REPAIRED, record_again=False),
-        REPAIRED,
-        _TWO,
-        TWICE,
-        16,
-    ),
+    Fault("the token is older than the record", replace(REPAIRED, record_again=False), REPAIRED, _TWO, TWICE, 16),
 )
 
 

@@ -7,21 +7,18 @@ import logging
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Final, TypeVar
 
 from rich.console import Console
 from rich.table import Table
 
 from verification.checker.search import explore
-from verification.explorers.choice import explorer_of
 from verification.explorers.trace import Event
 from verification.reproduction.careless import CarelessStore
 from verification.reproduction.conductor import Divergence, Reproduction, reproduce
 from verification.reproduction.correspondence import TornViewError
 from verification.reproduction.reality import emulator_of_the_model, opened
-from verification.reproduction.stories import Story, retraced
-from verification.reproduction.walks import exact_explorer, walk
+from verification.reproduction.walks import walk
 from verification.scenarios import books, companions, kept, outbox, outbox_ages, restores
 from verification.world.scenario import Scenario
 
@@ -51,8 +48,6 @@ def main() -> int:
 def _play(options: Namespace) -> int:
     console = Console()
     scenario, trace, violation = _chosen(options)
-    if options.save is not None:
-        Story(options.twin or scenario.name, violation, tuple(map(str, trace))).write(options.save)
     try:
         played = asyncio.run(_played(scenario, trace))
     except (Divergence, TornViewError) as difference:
@@ -76,36 +71,25 @@ def _options() -> Namespace:
         "--walk", metavar="SCENARIO", help="a random walk of the shipped strategy; part of the name will do"
     )
     parser.add_argument("--seed", type=int, default=0, help="of the walk (default %(default)s)")
-    parser.add_argument(
-        "--story", type=Path, metavar="FILE", help="this way through the scenario, instead of searching one"
-    )
-    parser.add_argument("--save", type=Path, metavar="FILE", help="keep the story in a file")
     return parser.parse_args()
 
 
 def _chosen(options: Namespace) -> tuple[Scenario, tuple[Event, ...], str | None]:
-    """Scenario, trace, and the property that falls at its end."""
-    story = None if options.story is None else Story.read(options.story)
     if options.walk is not None:
         scenario = _first((item for item in WALKED if options.walk in item.name), options.walk)
-        found = retraced(exact_explorer(scenario), story) if story else walk(scenario, options.seed)
-        return scenario, found, None
+        return scenario, walk(scenario, options.seed), None
     scenario = _first((make() for name, make in _twins() if name == options.twin), options.twin)
-    if story is not None:
-        return scenario, retraced(explorer_of(scenario), story), story.violation
     report = explore(scenario)
     return scenario, report.trace, report.violation
 
 
 def _twins() -> Iterator[tuple[str, Callable[[], Scenario]]]:
     """The zoo, which lives with the tests and is not needed for walks: names, and what makes the scenarios."""
-    from tests.model.broken_books import TWINS as OF_BOOKS  # noqa: PLC0415
-    from tests.model.broken_chores import BROKEN_CHORES  # noqa: PLC0415
-    from tests.model.broken_memory import TWINS as OF_MEMORY  # noqa: PLC0415
-    from tests.model.test_broken_companions import ZOO, name_of  # noqa: PLC0415
+    from tests.model.broken_memory import BROKEN_BOOKS, BROKEN_CHORES, BROKEN_MEMORY  # noqa: PLC0415
+    from tests.model.broken_read_models import ZOO  # noqa: PLC0415
 
-    yield from ((twin.name, twin.scenario_with_twin) for twin in (*OF_MEMORY, *OF_BOOKS, *BROKEN_CHORES))
-    yield from ((name_of(twin), twin.scenario_with_twin) for twin in ZOO)
+    yield from ((twin.name, twin.scenario_with_twin) for twin in (*BROKEN_MEMORY, *BROKEN_BOOKS, *BROKEN_CHORES))
+    yield from ((f"{twin.scenario.protocol}, {twin.name}", twin.scenario_with_twin) for twin in ZOO)
 
 
 def _first(fitting: Iterator[Found], name: str) -> Found:

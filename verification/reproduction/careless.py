@@ -13,7 +13,7 @@ from exactlyonce.records.companions import companion_document
 from exactlyonce.stores.cosmos.partition import Applied, BatchWrite, creating, replacing, to_library
 from exactlyonce.stores.cosmos.replies import Operation
 from exactlyonce.stores.cosmos.store import CosmosStore
-from verification.reproduction.placing import PLACE
+from verification.reproduction.reality import PLACE
 from verification.world.writes import ANY
 
 

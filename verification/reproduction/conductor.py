@@ -4,36 +4,171 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Any, Final, cast
 
-from exactlyonce.effects.companions import SaveBatch
-from exactlyonce.effects.effect import UNKNOWN
-from exactlyonce.effects.entity import Conflict, SaveEntity
-from exactlyonce.effects.library import FindPaid, OpenNumbers, ReadBooks, WriteBook
+from exactlyonce.effects.companions import (
+    FindEntries,
+    FindNumbered,
+    FindOwing,
+    HasCompanions,
+    LoadCompanions,
+    SaveBatch,
+)
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
+from exactlyonce.effects.entity import Conflict, LoadEntity, Publish, SaveEntity
+from exactlyonce.effects.library import (
+    FindPages,
+    FindPagesAbove,
+    FindPaid,
+    HasPages,
+    LoadStaged,
+    OpenNumbers,
+    ReadBooks,
+    WriteBook,
+)
 from exactlyonce.errors import ExactlyOnceError, LedgerRemoved
 from exactlyonce.records.library import transaction
-from exactlyonce.stores.cosmos.partition import LIBRARY_CONTAINER
+from exactlyonce.stores.cosmos.partition import LIBRARY_CONTAINER, MAX_BATCH_OPERATIONS
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json
 from verification.explorers.choice import explorer_of
 from verification.explorers.explorer import PASSES
-from verification.explorers.putting_back import REMOVED
-from verification.explorers.trace import NOBODY, Event
-from verification.reproduction.book_holdings import memory_differences
-from verification.reproduction.companions import CompanionRecords
-from verification.reproduction.correspondence import entity_log, library_log, log_of
-from verification.reproduction.families import Family
-from verification.reproduction.library import LibraryRecords
+from verification.explorers.moves import REMOVED
+from verification.explorers.trace import BEST_EFFORT, NOBODY, Event
+from verification.reproduction.correspondence import Log, TornViewError, entity_log, library_log, log_of, lsn_of
+from verification.reproduction.families import (
+    CompanionRecords,
+    Family,
+    LibraryRecords,
+    books_in,
+    memory_differences,
+    pays,
+)
 from verification.reproduction.processes import MakeStore, Process
-from verification.reproduction.reality import ENTITIES, Documents, Reality
-from verification.reproduction.trouble import Trouble
-from verification.world.mentions import Write, WriteDown
+from verification.reproduction.reality import ENTITIES, Documents, Fate, Reality
 from verification.world.scenario import Scenario
 from verification.world.store import Store, entity_number, entity_ref
 from verification.world.workers import IN_VAIN
-from verification.world.writes import ANY
+from verification.world.writes import ANY, Write, WriteDown
+
+# From what goes wrong in a step of the model to what is asked of the local Cosmos DB and of the queues, for one request.
+#
+# The SDK sends a request again by itself after a lost reply. So a write whose outcome stays unknown needs trouble for every
+# send, and one that is reported as a conflict with itself needs it for the first alone.
+
+
+Manner = dict[str, Any]
+"""How a reply goes wrong: a part of a fault rule."""
+
+NO_REPLY: Final[tuple[Manner, ...]] = (
+    {"action": "close"},
+    {"action": "reset"},
+    {"action": "status", "status": 408},
+    {"action": "status", "status": 500},
+)
+"""Every one leaves the outcome open, whether or not the write was applied."""
+
+REFUSAL: Final[tuple[Manner, ...]] = (
+    *NO_REPLY,
+    {"action": "status", "status": 429, "substatus": 3200, "retry_after_ms": 1},
+    {"action": "status", "status": 449, "retry_after_ms": 1},
+    {"action": "status", "status": 410, "substatus": 1007, "retry_after_ms": 1},
+)
+"""Nothing was applied, which the last send cannot say of those before it."""
+
+SENT_AGAIN: Final[tuple[Manner, ...]] = ({"action": "close"}, {"action": "reset"}, {"action": "status", "status": 503})
+"""What makes the SDK send a write again by itself."""
+
+_READS: Final = (
+    *(LoadEntity, FindPages, FindPagesAbove, HasPages, LoadStaged),
+    *(LoadCompanions, FindEntries, FindNumbered, FindOwing, HasCompanions),
+)
+
+
+class Trouble:
+    """Makes the next request go as it went in the model."""
+
+    def __init__(self, reality: Reality, family: Family) -> None:
+        self._reality = reality
+        self._family = family
+        self._step = 0
+
+    def arrange(self, event: Event, asked: Effect[Any], entity: int, before: Store) -> tuple[Effect[Any], int | None]:
+        """Arm what is needed; return the request to perform, and the rule that catches it if it is to arrive later."""
+        self._step += 1
+        if isinstance(asked, Publish):
+            self._reality.fate = Fate(arrives=event.applied, answered=event.fault is None)
+            if not event.applied:  # What is too old to be sent is not parked either.
+                self._reality.arm(when="before", **self._manner(NO_REPLY))
+        elif isinstance(asked, _READS):
+            return self._read(event, asked, entity, before), None
+        elif event.fault == "unknown":
+            return asked, self.lose(event)
+        elif event.fault == "repeated":
+            self._reality.arm(when="after", times=1, **self._manner(SENT_AGAIN))
+        return asked, None
+
+    def of_books(self, event: Event, asked: ReadBooks, known: frozenset[str]) -> None:
+        """Let a replica answer that has the books which prove what the model's have.
+
+        Args:
+            event: the step, whose reply says what is paid.
+
+        Raises:
+            TornViewError: no view has them: the model reads each book in a view of its own.
+        """
+        self._step += 1
+        wanted = frozenset(map(self._family.names.transaction, event.reply))
+        transactions = tuple(map(self._family.names.transaction, event.effect.transactions))  # type: ignore[union-attr]
+        for lsn in range(self._reality.lsn[LIBRARY_CONTAINER], -1, -1):
+            books = books_in(self._reality.documents_at(LIBRARY_CONTAINER, lsn), asked.books)
+            if known | {tx for tx in transactions if pays(books, tx)} == wanted:
+                self._reality.view(LIBRARY_CONTAINER, lsn)
+                return
+        if known != wanted:
+            raise TornViewError(f"no view has all the books that {event} read")
+        self._reality.arm(when="before", **self._manner(NO_REPLY))
+
+    def lose(self, event: Event) -> int | None:
+        """No reply to any send; the first one may be applied, now or later."""
+        caught = None
+        if event.delayed:
+            caught = self._reality.arm(when="later", times=1, **self._manner(NO_REPLY))
+        elif event.applied and not isinstance(event.effect, BEST_EFFORT):  # One that is lost is as good as none.
+            self._reality.arm(when="after", times=1, **self._manner(NO_REPLY))
+        self._reality.arm(when="before", **self._manner(REFUSAL))
+        return caught
+
+    def _manner(self, manners: tuple[Manner, ...]) -> Manner:
+        return manners[self._step % len(manners)]
+
+    def _read(self, event: Event, asked: Any, entity: int, before: Store) -> Effect[Any]:
+        log = log_of(asked, entity)
+        if event.reply is UNKNOWN:
+            self._reality.arm(when="before", **self._manner(NO_REPLY))  # A refusal would be reported as one.
+            return cast("Effect[Any]", asked)
+        if event.reply is BEHIND:
+            return self._behind(asked, log)
+        position = self._family.position(event, entity, before)
+        lsn = None if position is None else self._family.names.lsn_before(log, position)
+        if lsn is not None:
+            self._reality.view(log.container, lsn)
+        return cast("Effect[Any]", asked)
+
+    def _behind(self, asked: Any, log: Log) -> Effect[Any]:
+        """Ask with a token that no replica has reached.
+
+        Where the model leaves tokens out, a process asks with one that it might have.
+        """
+        needed = 0 if asked.token is None else lsn_of(asked.token)
+        if not needed:
+            ahead: Effect[Any] = replace(asked, token=f"0:-1#{self._reality.lsn[log.container] + MAX_BATCH_OPERATIONS}")
+            return ahead
+        self._reality.view(log.container, needed - 1)
+        return cast("Effect[Any]", asked)
+
 
 SAVES: Final = (SaveEntity, SaveBatch)
 """Writes that are conditional on an entity's version."""
@@ -48,7 +183,6 @@ class Step:
     """One step as it went.
 
     Attributes:
-        said: by the model.
         requests: what the local Cosmos DB saw of it, one line each.
     """
 
@@ -61,7 +195,6 @@ class Reproduction:
     """A trace that was played to its end, without a difference.
 
     Attributes:
-        steps: as they went.
         fallen: the properties that do not hold in reality, by its own documents, queues and acknowledgements; and what was
             raised, as "raised LedgerRemoved".
     """
@@ -76,9 +209,6 @@ async def reproduce(
     """Play a trace.
 
     Args:
-        scenario: that it is of.
-        trace: the steps, from the start.
-        reality: a fresh one.
         make_store: makes the adapter; that of a broken twin may have to be broken, too.
 
     Raises:
@@ -100,7 +230,6 @@ async def reproduce(
 
 
 def family_of(scenario: Scenario) -> Family:
-    """Who knows how to play a scenario."""
     return CompanionRecords(scenario) if scenario.companions else LibraryRecords(scenario)
 
 
@@ -121,14 +250,12 @@ class _Conductor:
         self.steps: list[Step] = []
 
     async def prepare(self) -> None:
-        """Make what there is in the beginning."""
         for number, entity in enumerate(self._store.entities):
             if entity.truth.document is not None:
                 await self._reality.create(entity_ref(number), entity.truth.document)
         self._follow(self._store)
 
     async def step(self, number: int, event: Event) -> None:
-        """Do what a step says, and compare."""
         self._number, self._event = number, event
         self._tell_the_time(event)
         if event.process == NOBODY:
@@ -155,7 +282,6 @@ class _Conductor:
         self._require(self._holding_differences(await self._reality.read_documents(), self._store))
 
     async def stop(self) -> None:
-        """End all processes."""
         for process in self.processes:
             await process.crash()
         self._reality.calm()
@@ -186,7 +312,6 @@ class _Conductor:
         process.acknowledge()
 
     async def _answer(self, event: Event, process: Process) -> None:
-        """Open the gate of a process for one request."""
         entity = self._about[event.process]
         turn = process.turn
         if turn is None:
@@ -213,7 +338,6 @@ class _Conductor:
             self._require(() if process.books.paid == paid else (f"{process.books.paid} are paid in place of {paid}",))
 
     async def _performed(self, reply: Awaitable[Any]) -> Any:
-        """The reply to a request, after which all is calm."""
         try:
             return await reply
         except ExactlyOnceError as error:
@@ -222,7 +346,6 @@ class _Conductor:
             self._reality.calm()
 
     async def _write_down(self, event: Event) -> None:
-        """A process writes its book."""
         process = self.processes[event.process]
         caught = self._trouble.lose(event) if event.delayed else None
         reply = await self._performed(process.write_down())
@@ -231,7 +354,6 @@ class _Conductor:
         self._require(() if (reply is UNKNOWN) is event.delayed else (f"{reply} to a book",))
 
     async def _happen(self, event: Event) -> None:
-        """Something happens that no process does."""
         before, after = self._store, event.store
         if event.effect is not None:
             self._land(event)
@@ -288,7 +410,6 @@ class _Conductor:
         self._require(tuple(memory_differences(open_now, event.store, self._names)))
 
     def _land(self, event: Event) -> None:
-        """A delayed write arrives."""
         written = _write(event.effect)
         landed = next((item for item in self._delayed if item[0] == written), None)
         if isinstance(written, SAVES) and event.store is not self._store:
@@ -316,7 +437,6 @@ class _Conductor:
             self._require(tuple(self._names.version_differences(version.name, version.etag, real)))
 
     def _follow(self, after: Store) -> None:
-        """Take note of what was written, and compare what is held."""
         self._names_of_commits(after)
         self._require(self._holding_differences(self._reality.documents, after))
 
@@ -366,7 +486,6 @@ def _would_save(write: Write, entity: EntityRef, document: Json | None) -> bool:
 
 
 def _is_dead(write: Write, store: Store) -> bool:
-    """Whether the condition of a save no longer holds, so that the model has forgotten it."""
     if not isinstance(write, SAVES):
         return False
     return write.etag not in (ANY, store.entities[entity_number(write.entity)].truth.etag)

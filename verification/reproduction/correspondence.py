@@ -11,16 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Final, NamedTuple
 
-from exactlyonce.effects.companions import (
-    DeleteCompanions,
-    FindEntries,
-    FindNumbered,
-    FindOwing,
-    HasCompanions,
-    LoadCompanions,
-    ReplaceCompanions,
-    SaveBatch,
-)
+from exactlyonce.effects import companions
+from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import DeletePages, FoundAbove, FoundPages
 from exactlyonce.records.companions import Companion, id_of
@@ -32,8 +24,15 @@ from verification.reproduction.reality import ENTITIES
 from verification.world.store import entity_ref, position_of
 
 _IN_CONTAINERS_OF_ENTITIES: Final = (
-    *(LoadEntity, Loaded, SaveEntity, Saved, SaveBatch, LoadCompanions),
-    *(FindEntries, FindNumbered, FindOwing, HasCompanions, ReplaceCompanions, DeleteCompanions),
+    *(LoadEntity, Loaded, SaveEntity, Saved, SaveBatch, companions.LoadCompanions),
+    *(
+        companions.FindEntries,
+        companions.FindNumbered,
+        companions.FindOwing,
+        companions.HasCompanions,
+        companions.ReplaceCompanions,
+        companions.DeleteCompanions,
+    ),
 )
 """Effects, and replies with a token, that are about an entity and its companions."""
 
@@ -43,29 +42,21 @@ Pairs = tuple[tuple[Companion | str, str | None], ...]
 
 
 class Log(NamedTuple):
-    """The log of one logical partition.
-
-    Attributes:
-        container: where it lies.
-        entity: number of the entity that it is of.
-    """
+    """The log of one logical partition."""
 
     container: str
     entity: int
 
 
 def entity_log(entity: int) -> Log:
-    """The log of an entity's document, and of its companions."""
     return Log(ENTITIES.container, entity)
 
 
 def library_log(entity: int) -> Log:
-    """The log of an entity's partition of the library."""
     return Log(LIBRARY_CONTAINER, entity)
 
 
 def log_of(effect: Any, entity: int) -> Log:
-    """The log that an effect, or a reply with a token, is about."""
     return entity_log(entity) if isinstance(effect, _IN_CONTAINERS_OF_ENTITIES) else library_log(entity)
 
 
@@ -97,12 +88,10 @@ class Correspondence:
         self._seen: dict[Log, int] = {}
 
     def given(self, *real: str) -> None:
-        """Note real transactions in the order in which they are given out."""
         for item in real:
             self._order.setdefault(item, len(self._order))
 
     def transaction(self, model: str) -> str:
-        """The real id of a transaction of the model, or of what a transaction keeps."""
         keeper = keeper_of(model)
         return self._real_tx[keeper] + model.removeprefix(keeper)
 
@@ -147,7 +136,6 @@ class Correspondence:
         return self._left[log][position]
 
     def is_torn(self, log: Log, position: int) -> bool:
-        """Whether a batch came to the position and went on."""
         reached = self._reached.get(log, [])
         return 0 < position < len(reached) and reached[position - 1] == reached[position]
 
@@ -210,7 +198,6 @@ class Correspondence:
             yield f"{at}: {real} is not the digest {model}"
 
     def _companions(self, real: Pairs, model: Pairs, entity: int, at: str) -> Iterator[str]:
-        """Companions, or the ids of some, each with its ETag."""
         ref = entity_ref(entity)
         for number, ((mine, had), (other, has)) in enumerate(zip(real, model, strict=True)):
             yield from self._between(mine, other, entity, f"{at}[{number}]")
@@ -288,7 +275,6 @@ def _named(transactions: tuple[str, ...]) -> tuple[_Tx, ...]:
 
 
 def page_name(entity: int, number: int) -> str:
-    """A name for the page of an entity."""
     return f"{entity_ref(entity).id}, page {number}"
 
 

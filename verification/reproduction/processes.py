@@ -6,32 +6,115 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from random import Random
 from types import SimpleNamespace
 from typing import Any, Final, cast
 
 from exactlyonce.attempt import Finished, Memory, Settled
 from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.book import Books, Shelf
 from exactlyonce.drivers.publisher import Address, Publisher
-from exactlyonce.drivers.retry import Backoff, Retrying, Runtime, SystemClock
-from exactlyonce.effects.effect import UNKNOWN, Effect
+from exactlyonce.drivers.retry import Backoff, Clock, Retrying, Runtime, SystemClock
+from exactlyonce.effects.effect import UNKNOWN, Effect, Unknown
 from exactlyonce.effects.entity import Loaded, Publish
-from exactlyonce.effects.library import WriteBook, Written
+from exactlyonce.effects.library import FindPaid, OpenNumbers, WriteBook, Written
 from exactlyonce.protocols.outbox.protocol import TRUSTED
+from exactlyonce.records.library import Opened, number_of, transaction
 from exactlyonce.stores.cosmos.partition import LIBRARY_CONTAINER
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.stores.port import AsyncStore
 from exactlyonce.transports.port import SendReply
 from exactlyonce.values.lifetimes import Lifetimes
-from verification.reproduction.families import Deeds, Family
-from verification.reproduction.placing import Perform, placing
-from verification.reproduction.played_books import PlayedBooks
-from verification.reproduction.reality import BOARD, ENTITIES, OUTSIDE, SOURCES, Reality, forget_sessions
-from verification.world.scenario import AT
+from verification.reproduction.families import Family
+from verification.reproduction.reality import (
+    BOARD,
+    ENTITIES,
+    OUTSIDE,
+    SOURCES,
+    Deeds,
+    Perform,
+    Reality,
+    forget_sessions,
+    placing,
+)
+from verification.world.scenario import ANSWER, AT, STUMBLE, Start
 from verification.world.store import ledger_of
-from verification.world.tasks import ANSWER, STUMBLE, Start
 from verification.world.workers import COMES_BACK
+
+# The books of a process as they ship, but for what the model leaves out: time, and what was read that nobody asked for.
+
+
+_LATER: Final = AT + timedelta(days=10)
+"""So late that transactions are old, and not so late that their books are gone. Books are written as traces say."""
+
+
+class _Late(SystemClock):
+    """A clock that stands still."""
+
+    def now(self) -> datetime:
+        return _LATER
+
+
+class PlayedBooks(Books):
+    """The books of one process.
+
+    Args:
+        perform: performs `WriteBook` and `ReadBooks`.
+        shelf: `Shelf`, or a broken twin of it.
+
+    Attributes:
+        given: the transactions that were given out since the last step, in their order.
+        paid: the reply to the last `FindPaid`.
+    """
+
+    def __init__(
+        self, perform: Callable[[Any], Awaitable[Any]], new: Callable[[], str], clock: Clock, shelf: type[Shelf]
+    ) -> None:
+        runtime = Runtime(_Late(), Random(0), new)
+        super().__init__(perform, runtime)
+        self._shelf = shelf(new, self.within)
+        self._clock = clock
+        self.given: list[str] = []
+        self.paid: frozenset[str] = frozenset()
+
+    @property
+    def open_now(self) -> frozenset[str]:
+        return frozenset(transaction(book.id, number) for book in self._shelf.mine for number in book._open)  # noqa: SLF001
+
+    async def open(self, effect: OpenNumbers) -> Opened | Unknown:
+        """Perform `OpenNumbers`, at the present of the process."""
+        opened = await super().open(effect)
+        if not isinstance(opened, Opened):
+            return opened
+        self.given += opened.given
+        return replace(opened, at=self._clock.now())
+
+    async def find_paid(self, effect: FindPaid) -> frozenset[str]:
+        """Perform `FindPaid`. Of what was read of other books nothing is kept but what is asked about, as in the model."""
+        self.paid = await super().find_paid(effect)
+        self._shelf._others.clear()  # noqa: SLF001
+        mine = {book.id for book in self._shelf.mine}
+        self._shelf._paid.update(dict.fromkeys(sorted(tx for tx in self.paid if number_of(tx)[0] not in mine)))  # noqa: SLF001
+        return self.paid
+
+    def known(self, transactions: tuple[str, ...]) -> frozenset[str]:
+        """Those of the transactions that the process knows to be paid."""
+        return frozenset(filter(self._shelf.pays, transactions))
+
+    async def write_down(self, perform: Callable[[WriteBook], Awaitable[Written | Unknown]]) -> Written | Unknown:
+        book, now = self._shelf.current(), self._runtime.now()
+        closed, effect = book.closed, self._shelf.writing(book, now)
+        reply = await perform(effect)
+        if reply is not UNKNOWN:
+            self._shelf.noted(book, effect.book, closed, now)
+        return reply
+
+    def is_there(self) -> None:
+        """The store has the book, though that was not answered. The model spares a second writing, which says the same."""
+        book, now = self._shelf.current(), self._runtime.now()
+        self._shelf.noted(book, self._shelf.writing(book, now).book, book.closed, now)
+
 
 MakeStore = Callable[..., CosmosStore]
 ATTEMPTS: Final = ("attempt", STUMBLE)
@@ -41,11 +124,7 @@ IMPATIENT = Retrying(Backoff(tries=1), Random(0))
 
 
 class ModelClock(SystemClock):
-    """The present as the model has it.
-
-    Attributes:
-        time: what it shows.
-    """
+    """The present as the model has it."""
 
     def __init__(self) -> None:
         self.time = AT
@@ -55,11 +134,7 @@ class ModelClock(SystemClock):
 
 
 class Turn:
-    """One request at the gate.
-
-    Attributes:
-        effect: what is asked for.
-    """
+    """One request at the gate."""
 
     def __init__(self, effect: Effect[Any]) -> None:
         loop = asyncio.get_running_loop()
@@ -90,7 +165,6 @@ class Turn:
         return self._answered.result()
 
     def hear(self) -> None:
-        """Let the reply through."""
         self._heard.set_result(None)
 
 
@@ -98,9 +172,7 @@ class _GatedDriver(AsyncDriver):
     """The driver, which sends behind the gate: what is too old to be sent is parked instead, as a part of that.
 
     Args:
-        gate: where requests wait.
         aged: whether messages have an age. Otherwise the model's outputs carry no time to tell it by.
-        driver: arguments of the driver.
     """
 
     def __init__(self, gate: Callable[..., Awaitable[Any]], *driver: Any, aged: bool, **more: Any) -> None:
@@ -118,14 +190,10 @@ class Process:
     """One process of a trace.
 
     Args:
-        family: of the scenario whose strategy it runs.
-        reality: where.
         make_store: makes the adapter; a broken twin may need a broken one.
 
     Attributes:
         start: how it began what it does, or has done last.
-        deeds: what it came to.
-        clock: its own.
         books: its books; others after a crash.
     """
 
@@ -148,7 +216,6 @@ class Process:
 
     @property
     def busy(self) -> bool:
-        """Whether it is at work."""
         return self._running is not None
 
     async def begin(self, start: Start) -> None:
@@ -181,7 +248,6 @@ class Process:
             await self.settled()
 
     async def write_down(self) -> Any:
-        """Write its book as it is now."""
         await self._connection.container(LIBRARY_CONTAINER)
         return await self.books.write_down(self._forgetting(self._store().perform))
 
@@ -191,7 +257,6 @@ class Process:
         return self._turns[0] if self._turns else None
 
     async def perform(self, effect: Effect[Any]) -> Any:
-        """Perform the request at the gate, or what stands for it."""
         assert self._running is not None  # noqa: S101
         return await self._turns[0].performed(effect, self._running)
 
@@ -201,7 +266,6 @@ class Process:
         await self.settled()
 
     def acknowledge(self) -> None:
-        """Acknowledge what it is done with."""
         self.deeds.acknowledged += self._done
         self._done.clear()
 
@@ -215,7 +279,6 @@ class Process:
             await asyncio.gather(running, return_exceptions=True)
 
     async def crash(self) -> None:
-        """Nothing volatile survives."""
         await self.give_back()
         self.books.abandon()
         self.books = self._new_books()
@@ -224,7 +287,6 @@ class Process:
         await self._connection.close()  # It is opened again on its next use.
 
     async def _run(self, start: Start) -> None:
-        """Run a task, and what follows it, until it comes to an end."""
         remembered = self._memories.pop(start.entity, Memory())
         # Chores belong to processes of their own, which remember nothing of it.
         memory = remembered if start.task in ATTEMPTS else Memory()
@@ -242,7 +304,6 @@ class Process:
                 await self._paused
 
     def _note(self, start: Start, result: Any, following: Start | None) -> None:
-        """What a run came to."""
         if isinstance(result, Finished | Settled):
             again = () if following is None else following.messages
             self._done += ((start.entity, number) for number in start.messages if number not in again)
@@ -252,7 +313,6 @@ class Process:
             self.deeds.sent_again.append(self._version)
 
     async def _run_once(self, start: Start) -> Any:
-        """One run."""
         ages, transport = self._family.scenario.ages, self._reality.transport
         driver = _GatedDriver(
             self._at_gate,
@@ -272,12 +332,10 @@ class Process:
         return fresh
 
     def _new_books(self) -> PlayedBooks:
-        """The books of a process that has just begun."""
         chores = self._family.scenario.chores
         return PlayedBooks(self._of_books, self._reality.new_transaction, self.clock, chores.shelf)
 
     async def _of_books(self, effect: Any) -> Any:
-        """Write or read books, where the scenario has them in the store."""
         if not self._family.scenario.books:
             return Written("0:-1#0") if isinstance(effect, WriteBook) else UNKNOWN
         return await self._at_gate(self._forgetting(self._store().perform), effect)
@@ -317,7 +375,6 @@ class Process:
         return reply
 
     def _kept(self, memory: Memory) -> Memory:
-        """What of a memory the scenario looks at, as in the model."""
         scenario = self._family.scenario
         trusts = scenario.remembering
         memory = replace(memory, saved=memory.saved and replace(memory.saved, right=TRUSTED) if trusts else None)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from types import SimpleNamespace
 from typing import Any, Final
@@ -15,6 +15,10 @@ from unittest import mock
 from azure.cosmos import PartitionKey
 from azure.cosmos.aio import ContainerProxy, _retry_utility_async
 
+from exactlyonce.effects.companions import SaveBatch
+from exactlyonce.effects.entity import Loaded, SaveEntity
+from exactlyonce.errors import ExactlyOnceError
+from exactlyonce.records.companions import Companion, read_companion
 from exactlyonce.records.outbox import Output
 from exactlyonce.stores.cosmos.client import CosmosConnection
 from exactlyonce.stores.cosmos.partition import LIBRARY_CONTAINER, LIBRARY_PATH, EntityContainer, without_system
@@ -27,9 +31,41 @@ from local_cosmos.semantics.faults import FaultRule
 from local_cosmos.semantics.history import AcceptedWrite
 from local_cosmos.semantics.replicas import Lag
 from local_cosmos.semantics.request_log import LoggedRequest
-from verification.reproduction.placing import PLACE, placed
+from verification.world.companions import ENTITY
 from verification.world.scenario import TICK
 from verification.world.store import NOW, entity_ref
+
+# The partition key in entity documents: containers that hold companions want one, and the business of the model has none.
+
+
+PLACE: Final = "key"
+"""Property with the partition key: of an entity's document, and of its companions."""
+
+Perform = Callable[[Any], Awaitable[Any]]
+
+
+def placing(perform: Perform) -> Perform:
+    """A request to the store, in which documents go out with their partition key and come back without it."""
+
+    async def performed(effect: Any) -> Any:
+        if isinstance(effect, SaveEntity | SaveBatch):
+            effect = replace(effect, document=placed(effect.entity, effect.document))
+        reply = await perform(effect)
+        if isinstance(reply, Loaded) and reply.document is not None:
+            return replace(reply, document=taken_from(reply.document.value))
+        return reply
+
+    return performed
+
+
+def placed(entity: EntityRef, document: Json) -> Json:
+    return Json.of({PLACE: entity.partition[0], **document.value})
+
+
+def taken_from(stored: Mapping[str, Any]) -> Json:
+    """A document without what its place and the service gave it."""
+    return Json.of({name: value for name, value in without_system(dict(stored)).items() if name != PLACE})
+
 
 ENTITIES: Final = EntityContainer(entity_ref(0).type, "entities", (f"/{PLACE}",), companions=True)
 OUTSIDE: Final = "out"
@@ -64,6 +100,21 @@ Documents = dict[str, dict[Place, dict[str, Any]]]
 
 
 @dataclass
+class Deeds:
+    """What a process came to.
+
+    Attributes:
+        acknowledged: number of the entity and of the message, of every delivery that is done with.
+    """
+
+    begun: list[str] = field(default_factory=list)
+    acknowledged: list[tuple[int, int]] = field(default_factory=list)
+    failed: list[tuple[str, ExactlyOnceError]] = field(default_factory=list)
+    raised: list[Exception] = field(default_factory=list)
+    sent_again: list[int] = field(default_factory=list)
+
+
+@dataclass
 class Fate:
     """What becomes of the next send: whether it arrives, and whether its sender learns so."""
 
@@ -76,13 +127,9 @@ class Reality:
     """One database, and what was accepted there so far.
 
     Attributes:
-        emulator, database: where it is.
         documents: by container and place, from the emulator's log of accepted writes.
         lsn: of each container: how many commits it has seen.
-        writes: every accepted write, in order.
-        fate: of the next send.
         restored: numbers of the accepted writes by which somebody put an earlier document back.
-        transport: has every output that arrived, copies included.
     """
 
     emulator: RunningEmulator
@@ -107,7 +154,6 @@ class Reality:
 
     @property
     def published(self) -> tuple[Output, ...]:
-        """Every output that arrived, copies included."""
         return tuple(self.transport.queues[OUTSIDE])
 
     @property
@@ -120,7 +166,6 @@ class Reality:
         return f"real-{next(self._transactions)}"
 
     def connection(self) -> CosmosConnection:
-        """A connection of one's own."""
         return CosmosConnection(self.emulator.endpoint, self.database, key=self.emulator.key)
 
     def arm(self, **rule: Any) -> int:
@@ -150,7 +195,6 @@ class Reality:
         return NOW + seconds == time
 
     def documents_at(self, container: str, lsn: int) -> dict[Place, dict[str, Any]]:
-        """The documents of a container after so many commits."""
         last = {place: document for name, at, place, document in self._log if name == container and at <= lsn}
         return {place: document for place, document in last.items() if document is not None}
 
@@ -186,7 +230,6 @@ class Reality:
         return tuple(_line(item) for item in found)
 
     async def create(self, entity: EntityRef, document: Json) -> None:
-        """An entity that was there before anything happened."""
         async with self._container(ENTITIES.container) as container:
             await container.create_item(placed(entity, document).value)
 
@@ -199,13 +242,11 @@ class Reality:
         self.restored.add(self.emulator.history(self.database, after=self._read)[-1].sequence)
 
     async def remove(self, entity: EntityRef) -> None:
-        """Delete an entity's document."""
         async with self._container(ENTITIES.container) as container:
             await container.delete_item(entity.id, entity.id)
         self.restored.add(self.emulator.history(self.database, after=self._read)[-1].sequence)
 
     async def lose_pages(self, entity: EntityRef) -> None:
-        """All pages of an entity are gone."""
         partition = partition_text(entity.key)
         async with self._container(LIBRARY_CONTAINER) as container:
             for key, id in [*self.documents[LIBRARY_CONTAINER]]:
@@ -214,7 +255,6 @@ class Reality:
 
     @asynccontextmanager
     async def _container(self, name: str) -> AsyncIterator[ContainerProxy]:
-        """A container, by a connection of its own."""
         connection = self.connection()
         try:
             yield await connection.container(name)
@@ -222,7 +262,6 @@ class Reality:
             await connection.close()
 
     async def read_documents(self) -> Documents:
-        """All documents, read by the SDK instead of from the log."""
         held: Documents = {}
         for name, path in ((ENTITIES.container, PLACE), (LIBRARY_CONTAINER, LIBRARY_PATH[1:])):
             async with self._container(name) as container:
@@ -287,3 +326,7 @@ def _line(request: LoggedRequest) -> str:
     written = ", applied" if request.applied else ""
     late = "late: " if request.delayed else ""
     return f"{late}{request.operation} {request.container}{about}: {status}{written}"
+
+
+def companion_of(document: Mapping[str, object]) -> Companion:
+    return read_companion(ENTITY, taken_from(document).value)

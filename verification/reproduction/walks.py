@@ -11,8 +11,7 @@ from exactlyonce.effects.library import DeletePages, FoundPages
 from exactlyonce.records.companions import id_of
 from verification.explorers.choice import explorer_of
 from verification.explorers.explorer import Explorer
-from verification.explorers.moves import Move
-from verification.explorers.reductions import State
+from verification.explorers.moves import Move, State
 from verification.explorers.trace import Event, events_of
 from verification.world.scenario import TICK, Scenario
 from verification.world.store import StoredPage
@@ -73,7 +72,6 @@ def _meets_expired(move: Move, before: State) -> bool:
 
 
 def _asked(move: Move, before: State) -> Any:
-    """What a step does, or answers."""
     if move.slot < 0:
         return move.write
     return (move.begun or before[2][move.slot]).asks

@@ -51,6 +51,5 @@ CATALOGUE: Final = {
 
 
 def everything() -> Iterator[Scenario]:
-    """Every scenario."""
     for scenarios in CATALOGUE.values():
         yield from (*scenarios.small, *scenarios.large)

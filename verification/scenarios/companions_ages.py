@@ -29,37 +29,37 @@ def _scenario(name: str, messages: tuple[Message, ...], strategy: Any, ages: Age
 
 
 def _changing(days: int, before: int) -> Ages:
-    """A retention that is changed a day and a half after the beginning, for one message."""
     return replace(changing(Retention, days, before), times=(0,))
 
 
 SMALL: Final = (
-    _scenario("co-located: records go with age", (TWO, ONE), COLOCATED, AHEAD, RECORD, DELETED),
+    _scenario("co-located: records go with age", (TWO, ONE), COLOCATED, AHEAD, RECORD, DELETED, states=4_617),
     _scenario(
         "co-located: records go with age, any view", (TWO,), COLOCATED, PROMPT, RECORD, OTHER, OLD, LATE, DELETED,
-        workers=2, budget=ANY_VIEW,
+        workers=2, budget=ANY_VIEW, states=5_170,
     ),
-    _scenario("co-located: a retention is shortened", (TWO,), COLOCATED, _changing(2, 4), RECORD, DELETED),
-    _scenario("co-located: a retention is lengthened", (TWO,), COLOCATED, _changing(4, 2), RECORD, DELETED),
+    _scenario("co-located: a retention is shortened", (TWO,), COLOCATED, _changing(2, 4), RECORD, DELETED, states=397),
+    _scenario("co-located: a retention is lengthened", (TWO,), COLOCATED, _changing(4, 2), RECORD, DELETED, states=251),
     _scenario(
         "co-located: what is owed grows too old", (KEEPS_ONCE, KEEPS_ONCE), COLOCATED, Ages(3, (0, 0)), OVERDUE,
-        budget=Budget(crashes=2, sweeps=1),
+        budget=Budget(crashes=2, sweeps=1), states=28_958,
     ),
-    _scenario("stream: entries go with age", (TWO, ONE), STREAM, AHEAD, RECORD, DELETED),
+    _scenario("stream: entries go with age", (TWO, ONE), STREAM, AHEAD, RECORD, DELETED, states=5_644),
     _scenario(
         "stream: entries go with age, any view", (TWO,), STREAM, PROMPT, RECORD, OTHER, OLD, LATE, DELETED, KNOWN,
-        workers=2, budget=ANY_VIEW,
+        workers=2, budget=ANY_VIEW, states=5_362,
     ),
     _scenario(
-        "stream: a way back goes with age", (TWO, ONE), STREAM, Ages(4, (0, 6)), DELETED, KNOWN, workers=2, group=2
+        "stream: a way back goes with age", (TWO, ONE), STREAM, Ages(4, (0, 6)), DELETED, KNOWN, workers=2, group=2,
+        states=2_028,
     ),
     _scenario(
         "stream: events go with age", (ONE, TWO), STREAM, Ages(6, (2, 2), prompt=True), DELETED, KNOWN, LATE,
-        budget=replace(CLEANING, unknown=1), sourced=True,
+        budget=CLEANING, unknown=1, sourced=True, states=10_288,
     ),
     _scenario(
-        "stream: what is computed again is too old", (KEEPS,), STREAM, Ages(5, (0,)), OVERDUE, DELETED,
-        budget=replace(CLEANING, crashes=1),
+        "stream: what is computed again is too old", (KEEPS,), STREAM, Ages(5, (0,)), OVERDUE, DELETED, budget=CLEANING,
+        crashes=1, states=1_280,
     ),
 )  # fmt: skip
 
@@ -67,12 +67,12 @@ LARGE: Final = (
     _scenario("co-located: records go with age, two workers", (TWO, ONE), COLOCATED, AHEAD, RECORD, OTHER, workers=2),
     _scenario(
         "co-located: records go with age, a crash and the sweeper", (KEEPS, ONE), COLOCATED, AHEAD, RECORD, OVERDUE,
-        budget=replace(CLEANING, crashes=1, sweeps=1),
+        budget=CLEANING, crashes=1, sweeps=1,
     ),
     _scenario("stream: entries go with age, two workers", (TWO, ONE), STREAM, AHEAD, RECORD, OTHER, KNOWN, workers=2),
     _scenario(
         "stream: entries go with age, a part of them", (TWO, ONE), STREAM, Ages(6, (2, 2)), LATE, KNOWN,
-        budget=replace(CLEANING, unknown=1),
+        budget=CLEANING, unknown=1,
     ),
     _scenario(
         "stream: events go with age, two workers", (ONE, TWO), STREAM, Ages(6, (2, 2)), OTHER, KNOWN, workers=2,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from verification.explorers.ages import REFUSED
-from verification.explorers.processes import PROVED
+from verification.explorers.explorer import PROVED
 from verification.scenarios.outbox import BEHIND, EVERYTHING, LATE, OTHER, OWN, STALE
 from verification.world.answers import EXPIRED, FOUND, OVERDUE
 from verification.world.scenario import UNLIMITED, Ages, Budget, Scenario
@@ -26,12 +26,12 @@ def _aging(name: str, copies: tuple[int, ...], ages: Ages, *seen: str, **more: A
 
 
 SMALL: Final = (
-    _stream("a message at a time, two workers", (2,), FOUND, OWN, OTHER, STALE, BEHIND, workers=2),
-    _stream("a message at a time, a delayed write", (2,), FOUND, OWN, LATE, delayed=1),
-    _stream("a message at a time, books", (2,), FOUND, PROVED, books=True),
-    _aging("a message at a time, expiry", (2,), Ages(0, ()), FOUND, OVERDUE),
-    _aging("a message at a time, expiry, untimed", (2,), Ages(0, (), untimed=frozenset({0})), FOUND),
-    _stream("two messages", (2, 1), FOUND, OWN, OTHER, STALE, BEHIND),
+    _stream("a message at a time, two workers", (2,), FOUND, OWN, OTHER, STALE, BEHIND, workers=2, states=1_070),
+    _stream("a message at a time, a delayed write", (2,), FOUND, OWN, LATE, delayed=1, states=341),
+    _stream("a message at a time, books", (2,), FOUND, PROVED, books=True, states=885),
+    _aging("a message at a time, expiry", (2,), Ages(0, ()), FOUND, OVERDUE, states=4_330),
+    _aging("a message at a time, expiry, untimed", (2,), Ages(0, (), untimed=frozenset({0})), FOUND, states=5_246),
+    _stream("two messages", (2, 1), FOUND, OWN, OTHER, STALE, BEHIND, states=16_884),
 )
 
 LARGE: Final = (

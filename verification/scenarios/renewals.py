@@ -11,17 +11,17 @@ from verification.world.scenario import Budget
 
 SMALL: Final = (
     renewing_of(
-        "a parked message is renewed, a crash", 3, REFUSED, ONCE_MORE, workers=1,
-        budget=Budget(crashes=1, requeues=2),
+        "a parked message is renewed, a crash", 3, REFUSED, ONCE_MORE, workers=1, budget=Budget(crashes=1, requeues=2),
+        states=2_293,
     ),
     renewing_of(
         "a parked message is renewed, lost replies", 2, REFUSED, ONCE_MORE, workers=1,
         budget=Budget(unknown=1, requeues=2),
     ),
-    renewing_of("a parked message is renewed by two", 1, OTHER, budget=Budget(requeues=2)),
+    renewing_of("a parked message is renewed by two", 1, OTHER, budget=Budget(requeues=2), states=858),
     renewing_of(
         "a parked message is renewed, and put back", 3, REFUSED, ONCE_MORE, workers=1,
-        budget=Budget(requeues=2, put_back=1),
+        budget=Budget(requeues=2, put_back=1), states=1_181,
     ),
 )  # fmt: skip
 

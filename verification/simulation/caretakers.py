@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Coroutine, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from math import inf
@@ -16,18 +16,21 @@ from typing import Any, Final, TypeVar
 from exactlyonce import Envelope, ExactlyOnceError, Outbox
 from exactlyonce.attempt import Memory, Strategy
 from exactlyonce.effects.effect import Step
+from exactlyonce.effects.library import Park
+from exactlyonce.hosting.deliveries.settlement import aside_place
+from exactlyonce.hosting.upkeep.operator import Operator
 from exactlyonce.protocols.resequencer.gaps import read_request
 from exactlyonce.protocols.stream.replay import Missing, Replayed
 from exactlyonce.stores.memory.listing import MemoryListing
 from exactlyonce.stores.memory.partitions import Partition, Version
 from exactlyonce.testing.loop import START
-from exactlyonce.values.envelope import EntityRef
-from verification.simulation.application import Application
+from exactlyonce.values.envelope import EntityRef, key_of
 from verification.simulation.host import Hosts
-from verification.simulation.plans import Plan
-from verification.simulation.weather import HOUR
-from verification.simulation.wire import Surrounding
-from verification.simulation.workload import tallies
+from verification.simulation.plans import Plan, Restored
+from verification.simulation.processes import Message, parked_etag
+from verification.simulation.protocols import Application
+from verification.simulation.wire import HOUR, Surrounding
+from verification.simulation.workload import REQUEUED, tallies
 
 Thing = TypeVar("Thing")
 _STAGED: Final = "staged:"
@@ -41,15 +44,7 @@ _DAYS: Final = 8
 
 
 class Caretakers:
-    """What an operator and timers do.
-
-    Args:
-        world: what all processes share.
-        random: the source of chance.
-        hosts: whose processes run the jobs.
-        application: what they look after.
-        plan: how often.
-    """
+    """What an operator and timers do."""
 
     def __init__(self, world: Surrounding, random: Random, hosts: Hosts, application: Application, plan: Plan) -> None:
         self._world = world
@@ -154,7 +149,6 @@ class Caretakers:
         return now.timestamp() - time > kept.total_seconds()
 
     def _strategy(self, entity: EntityRef) -> Strategy:
-        """The protocol under test that an entity belongs to."""
         if self._application.is_board(entity):
             return self._application.boards.strategy
         return self._protocols.strategies[0]
@@ -172,11 +166,9 @@ class Caretakers:
                 yield entity.id
 
     async def owes(self) -> bool:
-        """Whether something is owed, or held."""
         return self._listing.first_owing() is not None or await self._holds()
 
     async def _holds(self) -> bool:
-        """Whether a board holds messages."""
         later = START + timedelta(seconds=self._world.loop.time()) + timedelta(days=1)
         return any([found async for found in self._listing.holding(self._application.boards.name, later)])
 
@@ -240,3 +232,230 @@ class Caretakers:
     def _entity(key: str) -> EntityRef:
         type, *partition, id = json.loads(key)
         return EntityRef(type, tuple(partition), id)
+
+
+_MOST: Final = 3
+_BACKED_UP: Final = 0.2
+_PUT_BACK: Final = 0.1
+_PARKED: Final = "parked:"
+
+
+@dataclass(frozen=True, slots=True)
+class _Backup:
+    """A moment of the store.
+
+    Attributes:
+        entities, library: how many writes each partition had.
+        seen: how many states of each tally the history had.
+    """
+
+    entities: dict[tuple[object, ...], int]
+    library: dict[str, int]
+    seen: dict[str, int]
+
+
+class Restores:
+    """Backups, and what is put back of them: what a restore of an account does, or a script that repairs one.
+
+    Documents get new ETags, and session tokens stay valid: the kindest restore there is. Processes end before, and no write
+    lands that was under way. All replicas show what was put back, as in the model: an earlier view would prove what never
+    happened. What is parked stays, since operators know of it.
+
+    Args:
+        restored: what is put back; None for nothing, ever.
+    """
+
+    def __init__(self, world: Surrounding, random: Random, hosts: Hosts, restored: Restored | None) -> None:
+        self._world = world
+        self._random = random
+        self._hosts = hosts
+        self._restored = restored
+        self._backup: _Backup | None = None
+
+    def perhaps(self) -> list[str]:
+        """Make a backup, or put one back, or neither; return the names of the messages that are undone."""
+        if self._restored is None or self._world.restores == _MOST:
+            return []
+        if self._backup is None:
+            if self._random.random() < _BACKED_UP:
+                self._backup = self._made()
+        elif self._random.random() < _PUT_BACK:
+            backup, self._backup = self._backup, None
+            return self._put_back(backup)
+        return []
+
+    def _made(self) -> _Backup:
+        store = self._world.store
+        entities = {key: len(item.log) for key, item in store.entities.items()}
+        return _Backup(
+            entities, {key: len(item.log) for key, item in store.library.items()}, self._world.history.written_so_far
+        )
+
+    def _put_back(self, backup: _Backup) -> list[str]:
+        world, everything = self._world, self._restored == "everything"
+        world.weather.counted["documents put back"] += 1
+        world.restores += 1
+        self._hosts.end_all(in_order=False)
+        tallies = sorted(world.history.writes)
+        chosen = set(tallies if everything else self._random.sample(tallies, (len(tallies) + 1) // 2))
+        if (
+            not everything
+        ):  # Without its document, an entity that has pages is refused for good (`LedgerRemoved`), as it should be.
+            chosen -= {id for id in self._with_pages() if id not in backup.seen}
+        for place, partition in world.store.entities.items():
+            self._rewrite(partition, backup.entities.get(place, 0), chosen.__contains__)
+        if everything:
+            for key, partition in world.store.library.items():
+                self._rewrite(partition, backup.library.get(key, 0), lambda name: not name.startswith(_PARKED))
+        return [
+            name
+            for tally in tallies
+            if tally in chosen
+            for name in world.history.put_back(tally, backup.seen.get(tally, 1))
+        ]
+
+    def _with_pages(self) -> set[str]:
+        library = self._world.store.library.items()
+        return {
+            json.loads(key)[-1] for key, item in library if any(version.id.startswith(_PAGE) for version in item.log)
+        }
+
+    def _rewrite(self, partition: Partition, position: int, chosen: Callable[[str], bool]) -> None:
+        store = self._world.store
+        for name in filter(chosen, partition.ids(len(partition.log))):
+            was, there = partition.newest(name, position), partition.newest(name)
+            if (was and was.document) != (there and there.document):
+                store._append(partition, name, was.document if was else None)  # noqa: SLF001
+        partition.reached = len(partition.log)
+
+
+# Operators: they look into parked messages, remove the cause, and requeue them, or see that they took place.
+#
+# What is too old to be sent under the identity it has they send as a new message, once they see that it has not taken place,
+# and that nobody could still take a copy of it for new. They do so once: of what lies in two places, such as a message that
+# was parked and a copy of it that was put aside, the other is discarded.
+
+
+Result = TypeVar("Result")
+_SLOW: Final = 0.1
+"""How often nobody comes to look for days."""
+
+
+class Operators:
+    """They look after parked messages."""
+
+    def __init__(self, world: Surrounding, random: Random, hosts: Hosts, application: Application, plan: Plan) -> None:
+        self._world = world
+        self._random = random
+        self._hosts = hosts
+        self._application = application
+        self._plan = plan
+        self._times: Counter[str] = Counter()
+        self._made_new: dict[str, tuple[EntityRef, str]] = {}
+        self._latest: dict[str, str] = {}
+
+    def parked(self, message: Message) -> None:
+        """A message was parked, or put aside. One that always fails stays there."""
+        if not self._world.history.orders[message.name].refused:
+            self._times[message.name] += 1
+            self._later(lambda: self._look_into(message), after=2.0 ** min(self._times[message.name], 20))
+
+    def sent(self, message: Message) -> None:
+        """A message that was parked reached its queue once more."""
+        self._latest[message.name] = key_of(message.envelope)
+
+    def kept(self, park: Park) -> None:
+        """An output was parked, since it is too old to be published."""
+        data = park.message.envelope.value.get("data") or {}
+        if "name" not in data:
+            return  # A board asks again for what it lacks.
+        self._world.weather.counted["too old to be published"] += 1
+        self._world.history.keep(data["name"])
+        self._later(lambda: self._look_into_output(park, data["name"]))
+
+    async def _look_into(self, message: Message) -> None:
+        history, name, key = self._world.history, message.name, key_of(message.envelope)
+        place = next((item for item in self._places(message.entity) if self._lies_in(item, key)), None)
+        if place is None:
+            history.requeue(name)  # Somebody has sent it again since.
+            return
+        if self._is_superseded(name, place, key):
+            await self._operate(lambda operator: operator.discard(place.key, key))
+            self._later(lambda: self._look_into(message))
+            return
+        outcome = await self._sent_again(place, key, REQUEUED)
+        if outcome == "sent":
+            history.requeue(name)
+        elif outcome != "too old":
+            self._later(lambda: self._look_into(message))
+        elif history.is_done(name):
+            self._later(lambda: self._discarded(message, place, key))
+        elif history.copies.exist(name) or not self._is_forgotten(message.envelope):
+            self._later(lambda: self._look_into(message), after=self._plan.retention / 10)
+        else:
+            self._made_new[name] = place, key
+            await self._renewed(place, key)
+            self._later(lambda: self._look_into(message))
+
+    def _is_superseded(self, name: str, place: EntityRef, key: str) -> bool:
+        """Whether a message that lay in two places was made a new one in the other: a second new one would be applied, too."""
+        made_new = self._made_new.get(name)
+        return made_new not in (None, (place, key)) and key != self._latest.get(name)
+
+    async def _look_into_output(self, park: Park, name: str) -> None:
+        place, key = park.entity, park.message.message
+        if not self._lies_in(place, key):
+            return
+        if name in self._world.history.sent:
+            self._world.weather.counted["discarded"] += 1
+            await self._operate(lambda operator: operator.discard(place.key, key))
+            self._later(lambda: self._look_into_output(park, name))
+        elif not self._is_forgotten(Envelope.read(park.message.envelope.text)):
+            self._later(lambda: self._look_into_output(park, name), after=self._plan.retention / 10)
+        else:
+            if await self._sent_again(place, key, None) == "too old":
+                await self._renewed(place, key)
+            self._later(lambda: self._look_into_output(park, name))
+
+    async def _sent_again(self, place: EntityRef, key: str, destination: str | None) -> str:
+        requeued = await self._operate(lambda operator: operator.requeue(place.key, key, destination))
+        if requeued is None:
+            return "unknown"
+        self._world.weather.counted[f"requeued: {requeued.outcome}"] += 1
+        return requeued.outcome
+
+    async def _renewed(self, place: EntityRef, key: str) -> None:
+        renewed = await self._operate(lambda operator: operator.renew(place.key, key))
+        if renewed is not None and renewed.outcome == "renewed":
+            self._world.weather.counted["made a new message"] += 1
+
+    async def _discarded(self, message: Message, place: EntityRef, key: str) -> None:
+        self._world.weather.counted["discarded"] += 1
+        await self._operate(lambda operator: operator.discard(place.key, key))
+        if self._lies_in(place, key):
+            self._later(lambda: self._discarded(message, place, key))
+        else:
+            self._world.history.discard(message.name)
+
+    async def _operate(self, request: Callable[[Operator], Coroutine[Any, Any, Result]]) -> Result | None:
+        process = self._hosts.any_process()
+        return None if process is None else await process.operate(request)
+
+    def _is_forgotten(self, envelope: Envelope) -> bool:
+        now = START + timedelta(seconds=self._world.loop.time())
+        judged = self._plan.lifetimes.oldest_judged(now) + timedelta(days=1)
+        time = envelope.judged_by
+        return time is not None and now - time > judged
+
+    def _places(self, entity: EntityRef) -> tuple[EntityRef, EntityRef]:
+        return entity, aside_place(self._application.type_of(entity))
+
+    def _lies_in(self, place: EntityRef, key: str) -> bool:
+        return parked_etag(self._world.store, place, key) is not None
+
+    def _later(self, job: Callable[[], Coroutine[Any, Any, None]], after: float = 0.0) -> None:
+        loop = self._world.loop
+        slow = self._random.random() < _SLOW
+        longest = HOUR if self._plan.restored else self._plan.retention
+        pause = self._random.random() * longest if slow else 10 ** self._random.uniform(-1, 3)
+        loop.call_later(after + pause, lambda: loop.create_task(job()))

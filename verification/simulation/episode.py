@@ -18,18 +18,14 @@ from exactlyonce.effects.library import Park
 from exactlyonce.records.outbox import Output
 from exactlyonce.testing.loop import START, Interrupted, Overdue, VirtualClock, VirtualLoop
 from exactlyonce.values.envelope import EntityRef
-from verification.simulation.application import Application
-from verification.simulation.caretakers import Caretakers
-from verification.simulation.history import History, Violation
-from verification.simulation.host import Hosts, Message
+from verification.simulation.caretakers import Caretakers, Operators, Restores
+from verification.simulation.history import History, Order, Violation
+from verification.simulation.host import Hosts
 from verification.simulation.judge import judge
-from verification.simulation.model import Order
-from verification.simulation.operators import Operators
 from verification.simulation.plans import Plan
-from verification.simulation.protocols import Protocols, shipped
-from verification.simulation.restores import Restores
-from verification.simulation.weather import HOUR, Climate, Weather
-from verification.simulation.wire import Surrounding
+from verification.simulation.processes import Message
+from verification.simulation.protocols import Application, Protocols, shipped
+from verification.simulation.wire import HOUR, Climate, Surrounding, Weather
 from verification.simulation.workload import (
     ASKED,
     RELAYED,
@@ -57,8 +53,6 @@ class Report:
     """What an episode came to.
 
     Attributes:
-        counted: faults by kind, and witnesses.
-        digest: equal for equal histories.
         violations, story: what does not add up, and the events of the entity that the first one is about.
     """
 
@@ -77,8 +71,6 @@ class Episode:
     """One seeded run.
 
     Args:
-        seed: of everything.
-        messages: how many are sent from outside.
         protocols: in place of the shipped ones, of which the seed decides.
     """
 
@@ -101,8 +93,7 @@ class Episode:
         application = Application(
             protocols, self._boards, tallies_of(self._lacks_something, events=protocols.events), ROUTES, self._fails
         )
-        settings = plan.settings(application)
-        self._hosts = Hosts(world, random, settings, plan.processes, self._parked)
+        self._hosts = Hosts(world, random, application, plan, self._parked)
         self._restores = Restores(world, random, self._hosts, plan.restored)
         self._caretakers = Caretakers(world, random, self._hosts, application, plan)
         self._operators = Operators(world, random, self._hosts, application, plan)
@@ -146,7 +137,6 @@ class Episode:
         )
 
     def _until_idle(self, *jobs: Coroutine[Any, Any, None]) -> None:
-        """Run until nothing is under way any more."""
         tasks = [self._loop.create_task(job) for job in jobs]
         deadline = self._loop.time() + 2 * self._plan.span + PATIENCE + 4 * self._plan.retention
         self._loop.run_until_idle(deadline, unless=lambda: bool(self._history.violations))
@@ -175,7 +165,6 @@ class Episode:
         self._weather.calm = True
 
     def _sent(self, order: Order, number: int) -> Envelope:
-        """An order as its sender sends it, who has a clock, and may promise a time."""
         ahead = self._ahead[order.name.partition("-")[0]]
         envelope = envelope_of(order, START + timedelta(seconds=self._loop.time() + ahead))
         return timed(envelope, number) if self._random.random() < self._plan.timed else envelope
@@ -273,19 +262,16 @@ class Episode:
                 self._hosts.enqueue(message)
 
     def _is_broken(self, name: str) -> bool:
-        """Whether the handler of boards raises for a message, until it is fixed."""
         progress = 1.0 if self._weather.calm else self._loop.time() / self._plan.span
         return self._plan.reading.is_broken(name, progress)
 
     def _lacks_something(self, name: str) -> bool:
-        """Whether the handler of tallies raises for a message this time."""
         if not (failures := self._plan.failures(name)):
             return False
         self._tries[name] += 1
         return self._tries[name] <= failures
 
     def _fails(self, name: str) -> bool:
-        """Whether the handler raises for a message at some time."""
         return self._history.orders[name].refused or self._plan.failures(name) > 0
 
     def _parked(self, name: str, envelope: Envelope) -> None:

@@ -26,8 +26,6 @@ class Options:
     Attributes:
         seconds: for how long episodes are begun; with 0 there is one.
         seed: of the first episode; the next ones count up.
-        messages: sent from outside in each episode.
-        jobs: processes side by side.
         twin: name of a broken twin; empty for what is shipped.
     """
 
@@ -40,12 +38,7 @@ class Options:
 
 @dataclass
 class Tally:
-    """All episodes so far.
-
-    Attributes:
-        guilty: the first episode with a violation.
-        digest: of the last episode.
-    """
+    """All episodes so far."""
 
     started: float = field(default_factory=time.monotonic)
     episodes: int = 0
@@ -64,7 +57,6 @@ class Tally:
         return time.monotonic() - self.started
 
     def add(self, report: Report) -> None:
-        """Count an episode in."""
         self.episodes += 1
         self.messages += report.messages
         self.deliveries += report.deliveries
@@ -78,13 +70,7 @@ class Tally:
 
 
 def run_fleet(options: Options, tally: Tally, show: Callable[[], None]) -> None:
-    """Run episodes until time is over or one of them has a violation; each is counted in as it ends.
-
-    Args:
-        options: what to run.
-        tally: where it is counted.
-        show: called now and then.
-    """
+    """Run episodes until time is over or one of them has a violation; each is counted in as it ends."""
     jobs = options.jobs if options.seconds else 1
     pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_leave_interrupts_to_the_parent)
     seed = options.seed

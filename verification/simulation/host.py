@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import count
 from random import Random
 from typing import Final
@@ -12,9 +11,10 @@ from typing import Final
 from exactlyonce import Envelope, ExactlyOnceError, MessageError, StoredDataError, TryAgainLater
 from exactlyonce.errors import HandlerFailed
 from exactlyonce.testing.loop import VirtualClock
-from exactlyonce.values.envelope import EntityRef
-from verification.simulation.model import LAST
-from verification.simulation.processes import Body, Process, Settings
+from verification.simulation.history import LAST
+from verification.simulation.plans import Plan
+from verification.simulation.processes import Delivery, Message, Process
+from verification.simulation.protocols import Application
 from verification.simulation.wire import Surrounding
 
 PREFETCH: Final = LAST
@@ -29,56 +29,29 @@ _POISON_PAUSE: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
-    """A message; `accepted_at` is in seconds since the start."""
-
-    name: str
-    entity: EntityRef
-    envelope: Envelope
-    accepted_at: float
-
-
-@dataclass(slots=True)
-class Delivery:
-    """A copy of a message in the queue, which counts how often it was given out."""
-
-    message: Message
-    number: int
-    times: int = 0
-
-    @property
-    def body(self) -> Body:
-        """It as its trigger gets it."""
-        message = self.message
-        return Body(str(self.number), message.entity, message.envelope, self.times)
-
-
 class Hosts:
     """All instances and their queues: one for each entity type, and its poison queue.
 
     Args:
-        world: what they share.
-        random: the source of chance.
-        settings: of the processes.
-        size: how many processes there are when all live.
-        parked: called with each message that was parked, and its name.
-
-    Attributes:
-        deliveries: how many there were.
     """
 
     def __init__(
-        self, world: Surrounding, random: Random, settings: Settings, size: int, parked: Callable[[str, Envelope], None]
+        self,
+        world: Surrounding,
+        random: Random,
+        application: Application,
+        plan: Plan,
+        parked: Callable[[str, Envelope], None],
     ) -> None:
         self._world = world
         self._random = random
-        self._settings = settings
+        self._application = application
+        self._plan = plan
         self._parked = parked
         self._numbers = count(1)
         self._backlog: list[Delivery] = []
-        self._processes: list[Process | None] = [None] * size
-        self._asleep = set(range(size))
+        self._processes: list[Process | None] = [None] * plan.processes
+        self._asleep = set(range(plan.processes))
         self.deliveries = 0
 
     def any_process(self) -> Process | None:
@@ -126,13 +99,12 @@ class Hosts:
 
     def _arrive(self, delivery: Delivery) -> None:
         self._backlog.append(delivery)
-        if self._settings.batch == 1:
+        if self._plan.batch == 1:
             self._take()
         else:
             self._world.loop.call_later(self._random.random() * _GATHERING, self._take)
 
     def _take(self) -> None:
-        """Give some process that has room a delivery, or a batch."""
         if self._backlog:
             self._wake()
         free = [process for process in self._processes if process is not None and process.in_flight < PREFETCH]
@@ -144,11 +116,10 @@ class Hosts:
         self._world.loop.create_task(self._deliver(process, deliveries))
 
     def _next(self) -> Sequence[Delivery]:
-        """Deliveries of one queue, in no order."""
         first = self._from_backlog(self._random.randrange(len(self._backlog)))
         deliveries = [first]
         for index in reversed(range(len(self._backlog))):
-            if len(deliveries) == self._settings.batch:
+            if len(deliveries) == self._plan.batch:
                 break
             if self._backlog[index].message.entity.type == first.message.entity.type:
                 deliveries.append(self._from_backlog(index))
@@ -168,7 +139,7 @@ class Hosts:
         failed = await self._called(process, deliveries)
         if not failed:
             for delivery in deliveries:
-                self._done(delivery, process.outcome(delivery.body))
+                self._done(delivery, process.outcome(delivery))
             if weather.happens(weather.climate.acknowledgement_lost, "acknowledgement lost"):
                 failed = "acknowledgement lost"
         for delivery in deliveries:
@@ -184,7 +155,7 @@ class Hosts:
         """Why the function raised; empty if it did not."""
         entity, first = deliveries[0].message.entity, deliveries[0].message.name
         try:
-            await process.process([delivery.body for delivery in deliveries], entity)
+            await process.process(deliveries, entity)
         except asyncio.CancelledError:
             return "its process died"
         except TryAgainLater:
@@ -201,7 +172,7 @@ class Hosts:
 
     def _is_forgotten(self, message: Message) -> bool:
         now, time = VirtualClock(self._world.loop).now(), message.envelope.judged_by
-        return time is not None and now - time > self._settings.lifetimes.oldest_judged(now)
+        return time is not None and now - time > self._plan.lifetimes.oldest_judged(now)
 
     def _done(self, delivery: Delivery, outcome: str, how: str = "acknowledged") -> None:
         """A delivery came to its end: its message was processed, or else somebody else has it now."""
@@ -212,27 +183,25 @@ class Hosts:
 
     def _come_back(self, delivery: Delivery, why: str) -> None:
         self._world.history.delivered(delivery.message.name, why)
-        if delivery.times >= self._settings.deliveries + (self._settings.batch > 1) * _SETTLED_IN_BATCHES:
+        if delivery.times >= self._plan.deliveries + (self._plan.batch > 1) * _SETTLED_IN_BATCHES:
             self._world.weather.counted["message given up by the host"] += 1
             self._later(Delivery(delivery.message, delivery.number))  # A poison queue counts anew.
         else:
             self._world.loop.call_later(10 ** self._random.uniform(-1, 2.5), self._arrive, delivery)
 
     def _later(self, delivery: Delivery, pause: float | None = None) -> None:
-        """Deliver what lies in the poison queue, soon or after a pause."""
         loop = self._world.loop
         soon = 10 ** self._random.uniform(-2, 2)
         loop.call_later(pause or soon, lambda: loop.create_task(self._settle(delivery)))
 
     async def _settle(self, delivery: Delivery) -> None:
-        """Call the function on the poison queue."""
         process, message = self.any_process(), delivery.message
         if process is None:
             self._later(delivery)
             return
         delivery.times += 1
         try:
-            outcome = await process.settle(delivery.body, message.entity)
+            outcome = await process.settle(delivery)
         except (TryAgainLater, asyncio.CancelledError):
             self._later(delivery, _POISON_PAUSE)
         except ExactlyOnceError as error:
@@ -252,9 +221,11 @@ class Hosts:
 
     def _start(self, index: int) -> None:
         self._asleep.discard(index)
-        process = Process(self._world, self._random, self._settings, self._doom, self._parked)
+        process = Process(
+            self._world, self._random, self._application, self._plan, doomed=self._doom, parked=self._parked
+        )
         self._processes[index] = process
-        self._world.loop.call_later(self._settings.resting, self._rest, index, process)
+        self._world.loop.call_later(self._plan.resting, self._rest, index, process)
 
     def _rest(self, index: int, process: Process) -> None:
         """End a process that has nothing to do, and look again later if it has."""
@@ -263,7 +234,7 @@ class Hosts:
         if process.is_idle:
             self._leave(index, in_order=self._world.weather.calm or self._random.random() < _IN_ORDER)
         else:
-            self._world.loop.call_later(self._settings.resting, self._rest, index, process)
+            self._world.loop.call_later(self._plan.resting, self._rest, index, process)
 
     def _leave(self, index: int, *, in_order: bool) -> None:
         process = self._processes[index]
@@ -281,7 +252,6 @@ class Hosts:
         self._world.loop.call_later(self._random.random() * _CRASH_SOON, self._storm, process)
 
     def _storm(self, first: Process) -> None:
-        """A process dies, and perhaps others with it."""
         if not first.alive:
             return
         if first not in self._processes:  # It is ending.

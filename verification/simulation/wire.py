@@ -6,80 +6,325 @@ A request whose sender died may arrive all the same, hours later too; so a write
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from random import Random
 from typing import Any, Final
 
 from exactlyonce.drivers.overdue import TOO_OLD
-from exactlyonce.effects.companions import (
-    DeleteCompanions,
-    FindEntries,
-    FindNumbered,
-    FindOwing,
-    FoundCompanions,
-    HasCompanions,
-    LoadCompanions,
-    ReplaceCompanions,
-    SaveBatch,
-)
+from exactlyonce.effects import companions, library
+from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect, Reply
-from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.library import (
-    OTHER,
-    DeletePages,
-    DeleteRequests,
-    DeleteStaged,
-    FindBlobs,
-    FindPages,
-    FindPagesAbove,
-    FoundPages,
-    FoundStaged,
-    HasPages,
-    LoadParked,
-    LoadRequests,
-    LoadStaged,
-    NoteSearch,
-    Park,
-    ReadBooks,
-    Stage,
-    Unpark,
-    WriteBook,
-    WritePage,
-)
+from exactlyonce.effects.entity import PUBLISHED, Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.port import Busy
+from exactlyonce.records.companions import NumberedMessage
 from exactlyonce.records.outbox import Output
 from exactlyonce.stores.memory.partitions import Fate
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.loop import VirtualClock, VirtualLoop
+from exactlyonce.transports.port import SendReply
 from exactlyonce.values.envelope import EntityRef
-from verification.simulation.board_reports import note_numbers
 from verification.simulation.history import History
-from verification.simulation.weather import Weather
+from verification.simulation.workload import MAX_BYTES
+
+# Trouble by seed: a climate for each episode, drawn anew, so that rare combinations of faults come up; and its weather.
+#
+# Some climates lack a fault entirely and others have ten times as much of it: averages hide bugs (swarm testing).
+
+
+HOUR: Final = 3600.0
+_WRITES: Final = {
+    Fate.LOST_BEFORE: "write: lost",
+    Fate.LOST_AFTER: "write: applied, reply lost",
+    Fate.REPEATED: "write: sent twice",
+    Fate.DELAYED: "write: delayed, reply lost",
+}
+FAULTS: Final = (
+    "crash",
+    *_WRITES.values(),
+    "read: not answered",
+    "read: stale",
+    "throttled",
+    "latency spike",
+    "slow spell",
+    "outage",
+    "send: lost",
+    "send: reply lost",
+    "send: late, reply lost",
+    "acknowledgement lost",
+    "duplicate delivery",
+    "queue: out of turn",
+    "queue: lost for good",
+    "documents put back",
+)
+"""Everything that is done to the library, by the names it is counted under."""
+
+WITNESSES: Final = (
+    "replica behind the token",
+    "throttling burst",
+    "request that met a crash",
+    "sending that met a crash",
+    "write landed after its sender's death",
+    "delayed write landed",
+    "delayed write refused",
+    "own success reported as a conflict",
+    "commit lost to somebody else",
+    "duplicate found its record",
+    "duplicate handled again",
+    "several messages in one commit",
+    "entity deleted",
+    "pages were read",
+    "page of another history in the way",
+    "books were read",
+    "kept messages were read",
+    "process ended in order",
+    "asked in vain",
+    "entity saved unchanged",
+    "entity swept",
+    "staged garbage deleted",
+    "page cleaned up",
+    "page expired",
+    "companion cleaned up",
+    "message given up by the host",
+    "given up: processed",
+    "given up: parked",
+    "given up: returned",
+    "put aside",
+    "too old to be published",
+    "made a new message",
+    "discarded",
+    "requeued: sent",
+    "requeued: too old",
+    "requeued: not parked",
+    "message held",
+    "held message handled",
+    "handler stops a channel",
+    "number given up",
+    "came after it was given up",
+    "came too late for the one order",
+    "source asked to send again",
+    "sent again by its source",
+)
+"""Signs that the faults led into the corners they are meant for. A run without them would prove little."""
+
+LONGEST_DELAY: Final = 3 * HOUR
+"""Longest that a write or a send may take to take effect."""
+
+
+@dataclass(frozen=True, slots=True)
+class Climate:
+    """How likely what is, for each request unless it says otherwise.
+
+    Attributes:
+        lost_before, lost_after, repeated, delayed: fates of a write.
+        busy: a request is refused for now.
+        unread: a read is not answered.
+        stale: a read comes from a replica that is behind, by up to `lag` writes or by all of them.
+        spike: a request takes up to `longest_spike` seconds.
+        burst, slow: throttling, or slowness, of everything begins.
+        slowness: by how much longer everything takes then.
+        outage: the store stops answering.
+        crash: the process that asks dies soon, and each other one with it by `storm`.
+        send_lost, send_unanswered, send_late: fates of a message sent.
+        acknowledgement_lost: a finished delivery comes back.
+        copies: an accepted message is delivered once more; more than once with the same chance again.
+        shuffled: a message for a board reaches it up to an hour late.
+    """
+
+    lost_before: float
+    lost_after: float
+    repeated: float
+    delayed: float
+    busy: float
+    unread: float
+    stale: float
+    lag: int
+    spike: float
+    longest_spike: float
+    burst: float
+    slow: float
+    slowness: float
+    outage: float
+    crash: float
+    storm: float
+    send_lost: float
+    send_unanswered: float
+    send_late: float
+    acknowledgement_lost: float
+    copies: float
+    shuffled: float
+
+    @classmethod
+    def draw(cls, random: Random, *, slow: bool = False) -> Climate:
+        """A climate; each kind of trouble is missing in every fourth. A slow one is so most of the time."""
+
+        def chance(usual: float) -> float:
+            return 0.0 if random.random() < 0.25 else usual * 10 ** random.uniform(-1.0, 0.4)  # noqa: PLR2004
+
+        return cls(
+            lost_before=chance(0.02),
+            lost_after=chance(0.03),
+            repeated=chance(0.03),
+            delayed=chance(0.02),
+            busy=chance(0.03),
+            unread=chance(0.01),
+            stale=chance(0.1),
+            lag=random.choice((1, 2, 5, 30)),
+            spike=chance(0.002),
+            longest_spike=random.choice((1.0, 60.0, LONGEST_DELAY)),
+            burst=chance(0.0006),
+            slow=0.1 if slow else chance(0.004),
+            slowness=random.choice((30.0, 100.0) if slow else (100.0, 300.0)),
+            outage=chance(0.0006),
+            crash=chance(0.004),
+            storm=random.random(),
+            send_lost=chance(0.02),
+            send_unanswered=chance(0.03),
+            send_late=chance(0.01),
+            acknowledgement_lost=chance(0.03),
+            copies=chance(0.1),
+            shuffled=chance(0.2),
+        )
+
+
+class Weather:
+    """Draws what happens to each request, and counts it.
+
+    Args:
+        random: the source of chance.
+        climate: how likely what is.
+        counted: faults by kind, and witnesses of what the faults led to.
+    """
+
+    def __init__(self, random: Random, climate: Climate, counted: Counter[str]) -> None:
+        self.climate = climate
+        self.calm = False
+        self.counted = counted
+        self._random = random
+        self._busy_until = self._slow_until = self._down_until = 0.0
+        self._fates = _thresholds(
+            (Fate.LOST_BEFORE, climate.lost_before),
+            (Fate.LOST_AFTER, climate.lost_after),
+            (Fate.REPEATED, climate.repeated),
+            (Fate.DELAYED, climate.delayed),
+        )
+
+    def happens(self, chance: float, what: str) -> bool:
+        """Whether something of this chance happens now; counted if so."""
+        if self.calm or not chance or self._random.random() >= chance:
+            return False
+        self.counted[what] += 1
+        return True
+
+    def latency(self, now: float) -> float:
+        """Seconds until a request takes effect."""
+        chance = self._random.random()
+        usual = 0.002 + 0.03 * chance * chance * chance
+        if self.calm:
+            return usual
+        if self.happens(self.climate.slow, "slow spell"):
+            self._slow_until = now + 10 ** self._random.uniform(0, 2.5)
+        if now < self._slow_until:
+            usual *= self.climate.slowness
+        if self.happens(self.climate.spike, "latency spike"):
+            usual += self.climate.longest_spike * self._random.random()
+        return usual
+
+    def is_down(self, now: float) -> bool:
+        """Whether the store does not answer at all."""
+        if self.happens(self.climate.outage, "outage"):
+            self._down_until = now + 10 ** self._random.uniform(0.5, 3.5)
+        return now < self._down_until and not self.calm
+
+    def delay(self) -> float:
+        """Seconds by which something delayed is late: hardly at all, or hours."""
+        return float(min(LONGEST_DELAY, 10 ** self._random.uniform(-2.5, 4.1)))
+
+    def throttled(self, now: float) -> bool:
+        """Whether a request is refused, by itself or in a burst."""
+        if self.calm:
+            return False
+        if self.happens(self.climate.burst, "throttling burst"):
+            self._busy_until = now + 10 ** self._random.uniform(-1, 1.5)
+        return self.happens(0.8 if now < self._busy_until else self.climate.busy, "throttled")
+
+    def fate(self, operation: str) -> Fate:  # noqa: ARG002
+        """What the store itself does: it answers. The trouble is on the way there; see `Wire`."""
+        return Fate.ANSWERED
+
+    def write_fate(self, now: float) -> Fate:
+        """The fate of one write."""
+        if self.is_down(now):
+            return Fate.LOST_BEFORE
+        if self.throttled(now):
+            return Fate.BUSY
+        chance = self._random.random()
+        if self.calm or chance >= self._fates[-1][0]:
+            return Fate.ANSWERED
+        fate = next(fate for threshold, fate in self._fates if chance < threshold)
+        self.counted[_WRITES[fate]] += 1
+        return fate
+
+    def replica(self, newest: int) -> int:
+        """The position of the replica that answers one read."""
+        if not newest or not self.happens(self.climate.stale, "read: stale"):
+            return newest
+        if self._random.random() < 0.1:  # noqa: PLR2004
+            return self._random.randrange(newest)
+        return max(0, newest - self._random.randint(1, self.climate.lag))
+
+
+def _thresholds(*chances: tuple[Fate, float]) -> tuple[tuple[float, Fate], ...]:
+    total = 0.0
+    found = []
+    for fate, chance in chances:
+        total += chance
+        found.append((total, fate))
+    return tuple(found)
+
+
+_STOPPED: Final = '"failing":"'
+
+
+def note_numbers(effect: SaveBatch, history: History) -> Iterator[str]:
+    """Note in the history what an accepted batch reports; yields the names under which it is counted."""
+    for item in effect.create:
+        if isinstance(item, NumberedMessage):
+            if item.held is not None:
+                yield "message held"
+            elif item.message is None:
+                history.gave_up(_spot(effect, item))
+                yield "number given up"
+            elif item.late:
+                yield history.came_late(_spot(effect, item))
+    for one, _ in effect.replace:
+        if isinstance(one, NumberedMessage):
+            if one.late or _spot(effect, one) in history.skipped:
+                yield history.came_late(_spot(effect, one))
+            else:
+                yield "held message handled"
+    if _STOPPED in effect.document.text:
+        yield "handler stops a channel"
+
+
+def _spot(effect: SaveBatch, message: NumberedMessage) -> tuple[str, str, int]:
+    return effect.entity.id, message.source, message.number
+
 
 ANY: Final = '"*"'
 """The ETag that fits every document; only broken twins send it."""
 
 _LONG: Final = 0.1  # Seconds.
 _READS: Final = (
-    LoadEntity,
-    FindPages,
-    FindPagesAbove,
-    FindBlobs,
-    HasPages,
-    ReadBooks,
-    LoadStaged,
-    LoadParked,
-    LoadRequests,
-    LoadCompanions,
-    FindEntries,
-    FindNumbered,
-    FindOwing,
-    HasCompanions,
+    *(LoadEntity, library.FindPages, library.FindPagesAbove, library.FindBlobs, library.HasPages, library.ReadBooks),
+    *(library.LoadStaged, library.LoadParked, library.LoadRequests, companions.LoadCompanions, companions.FindEntries),
+    *(companions.FindNumbered, companions.FindOwing, companions.HasCompanions),
 )
 _BEST_EFFORT: Final = (
-    *(DeleteStaged, DeletePages, Unpark, NoteSearch),
-    *(ReplaceCompanions, DeleteCompanions, DeleteRequests),
+    *(library.DeleteStaged, library.DeletePages, library.Unpark, library.NoteSearch),
+    *(companions.ReplaceCompanions, companions.DeleteCompanions, library.DeleteRequests),
 )
 
 
@@ -88,7 +333,6 @@ class Surrounding:
     """What all processes share.
 
     Attributes:
-        arrived: called with each message that reaches its queue.
         unsettled: called with entities whose write may still land: where caretakers could do harm.
         kept: called with each output that was parked, since it is too old to be published.
         expire: when the store deletes a page, by its ETag.
@@ -101,7 +345,7 @@ class Surrounding:
     store: MemoryStore
     arrived: Callable[[Output], None]
     unsettled: Callable[[EntityRef], None]
-    kept: Callable[[Park], None]
+    kept: Callable[[library.Park], None]
     expire: dict[str, float] = field(default_factory=dict)
     restores: int = 0
 
@@ -110,8 +354,6 @@ class Wire:
     """An `AsyncStore` for one process.
 
     Args:
-        world: what the processes share.
-        crash: plans the end of the process.
         dated: called with the store's time of each reply, in whole seconds.
     """
 
@@ -158,8 +400,8 @@ class Wire:
         loop, weather = self._world.loop, self._world.weather
         waiting, latency = self._begin()
         fate = weather.write_fate(loop.time())
-        if not isinstance(effect, WriteBook | NoteSearch) and (
-            fate is Fate.DELAYED or latency > _LONG or isinstance(effect, Stage)
+        if not isinstance(effect, library.WriteBook | library.NoteSearch) and (
+            fate is Fate.DELAYED or latency > _LONG or isinstance(effect, library.Stage)
         ):
             self._world.unsettled(effect.entity)
         self._plan(latency, self._land, waiting, effect, fate)
@@ -216,7 +458,6 @@ class Wire:
         self._world.weather.counted["delayed write refused" if refused else "delayed write landed"] += 1
 
     def _applied(self, effect: Any) -> Any:
-        """The reply of the store, after all that its world takes down of the effect."""
         world = self._world
         if isinstance(effect, SaveEntity | SaveBatch):
             effect = replace(effect, etag=self._etag(effect))
@@ -225,18 +466,17 @@ class Wire:
             world.weather.counted.update(world.history.written(effect.entity.id, effect.document.text))
             if isinstance(effect, SaveBatch):
                 world.weather.counted.update(note_numbers(effect, world.history))
-        elif isinstance(effect, Park) and effect.entity.type == TOO_OLD:
+        elif isinstance(effect, library.Park) and effect.entity.type == TOO_OLD:
             world.kept(effect)
-        elif isinstance(effect, WritePage):
+        elif isinstance(effect, library.WritePage):
             page = world.store.library[effect.entity.key].newest(f"page:{effect.page.number}")
             if page is not None:
                 world.expire.setdefault(page.etag, world.loop.time() + effect.seconds)
-            if reply is OTHER:
+            if reply is library.OTHER:
                 world.weather.counted["page of another history in the way"] += 1
         return reply
 
     def _etag(self, effect: SaveEntity | SaveBatch) -> str | None:
-        """The ETag that a save is conditional on."""
         if effect.etag != ANY:
             return effect.etag
         current = self._world.store.perform(LoadEntity(effect.entity))
@@ -245,21 +485,50 @@ class Wire:
 
 def _begun(effect: Any) -> Any:
     """What of a write took place before its connection broke: pages are deleted one by one."""
-    return replace(effect, pages=effect.pages[::2]) if isinstance(effect, DeletePages) else effect
+    return replace(effect, pages=effect.pages[::2]) if isinstance(effect, library.DeletePages) else effect
 
 
 def _witness(weather: Weather, effect: Any, reply: Any) -> None:
-    """Count what shows that the faults led somewhere."""
     if reply is BEHIND:
         weather.counted["replica behind the token"] += 1
-    elif isinstance(reply, FoundPages):
+    elif isinstance(reply, library.FoundPages):
         if reply.pages:
             weather.counted["pages were read"] += 1
-    elif isinstance(effect, ReadBooks):
+    elif isinstance(effect, library.ReadBooks):
         weather.counted["books were read"] += 1
-    elif isinstance(reply, FoundCompanions):
-        if reply.companions and not isinstance(effect, FindOwing):
-            again = isinstance(effect, FindEntries)
+    elif isinstance(reply, companions.FoundCompanions):
+        if reply.companions and not isinstance(effect, companions.FindOwing):
+            again = isinstance(effect, companions.FindEntries)
             weather.counted["duplicate handled again" if again else "duplicate found its record"] += 1
-    elif isinstance(reply, FoundStaged):
+    elif isinstance(reply, library.FoundStaged):
         weather.counted["kept messages were read"] += bool(reply.documents)
+
+
+class SendingWire:
+    """An `AsyncTransport` for one process; `crash` as for `Wire`."""
+
+    max_bytes = MAX_BYTES
+
+    def __init__(self, world: Surrounding, crash: Callable[[], None]) -> None:
+        self._world = world
+        self._crash = crash
+
+    async def send(self, address: str, outputs: tuple[Output, ...]) -> SendReply:  # noqa: ARG002
+        loop, weather = self._world.loop, self._world.weather
+        climate = weather.climate
+        latency = weather.latency(loop.time())
+        if weather.happens(climate.crash, "sending that met a crash"):
+            self._crash()
+        answered = True
+        for output in outputs:
+            if weather.happens(climate.send_lost, "send: lost"):
+                answered = False
+                continue
+            wait = latency
+            if weather.happens(climate.send_late, "send: late, reply lost"):
+                answered, wait = False, weather.delay()
+            elif weather.happens(climate.send_unanswered, "send: reply lost"):
+                answered = False
+            loop.call_later(wait, self._world.arrived, output)
+        await asyncio.sleep(latency)
+        return PUBLISHED if answered else UNKNOWN

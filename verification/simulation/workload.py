@@ -11,7 +11,7 @@ from exactlyonce import Context, Destination, Entity, EntityKey, Envelope, Outbo
 from exactlyonce.handling.routes import Routes
 from exactlyonce.values.envelope import milliseconds
 from exactlyonce.values.frozen_json import Json
-from verification.simulation.model import LAST, LAST_OF_A_BOARD, Order, Tally, execute
+from verification.simulation.history import LAST, LAST_OF_A_BOARD, Order, Tally, execute
 
 REPORTED: Final = "audience"
 RELAYED: Final = "orders"
@@ -95,7 +95,6 @@ ROUTES: Final = Routes.to(
 
 
 def board_named(number: int) -> str:
-    """Id of a board."""
     return f"{_BOARD}{number}"
 
 
@@ -118,8 +117,6 @@ def boards(strategy: Resequencer, broken: Broken) -> Entity[Count]:
 
 
 def _following(entity: Entity[Count], broken: Broken, remembered: int, *, events: bool = False) -> Entity[Count]:
-    """An entity type that does what the model says."""
-
     @entity.handles(Step, key=key_of)
     def follow(state: Count, step: Step, context: Context) -> Any:
         if broken(step.name):

@@ -14,13 +14,14 @@ from functools import cache, lru_cache
 from types import CodeType, ModuleType
 from typing import Any, Final
 
+from exactlyonce import Outbox
 from exactlyonce.drivers import book as shelf
 from exactlyonce.protocols import colocated
 from exactlyonce.protocols.outbox import clean as retention
 from exactlyonce.protocols.outbox import draft as drafting
 from exactlyonce.protocols.outbox import due
 from exactlyonce.protocols.outbox import judge as judging
-from exactlyonce.protocols.outbox import protocol as outbox
+from exactlyonce.protocols.outbox import protocol as processing
 from exactlyonce.protocols.resequencer import gaps
 from exactlyonce.protocols.resequencer import protocol as resequencer
 from exactlyonce.protocols.resequencer import release as resequencing
@@ -34,7 +35,7 @@ from exactlyonce.records import library as recorded_books
 from verification.twins.all_effects import effects
 
 STEPS: Final = (loading, parking, cleaning, batching)
-OUTBOX: Final = (judging, drafting, due, outbox)
+OUTBOX: Final = (judging, drafting, due, processing)
 BOOKS: Final = (recorded_books, shelf)
 """What drivers do with books."""
 EVERYTHING: Final = (
@@ -57,9 +58,7 @@ class Patch:
     """Something of a module, and what takes its place.
 
     Attributes:
-        module: its name.
         path: of what is replaced, in the module: a name, or that of a class and one of its methods.
-        wrapper: makes what takes its place, from what is there.
     """
 
     module: str
@@ -81,7 +80,6 @@ def around(shipped: Any, wrapper: Callable[[Any], Any]) -> Patch:
 
 
 def constant(module: ModuleType, name: str, value: Any) -> Patch:
-    """A constant of a module with another value."""
     return Patch(module.__name__, name, lambda _: value)
 
 
@@ -101,9 +99,7 @@ def modules_of(
     """The modules that sources and patches make, and those that import from one of them, as far as the wanted ones need them.
 
     Args:
-        name: of the twin.
         wanted: names of modules. Those that nothing has changed for are left out of the result.
-        sources: that differ from what ships, by the names of their modules.
         patches: to be applied to the modules, each before any other module imports from its own.
         others: modules beside strategies that may be made, each after what it imports from.
     """
@@ -127,7 +123,6 @@ _source = cache(inspect.getsource)
 
 @cache
 def imports_of(modules: tuple[ModuleType, ...]) -> dict[str, frozenset[str]]:
-    """For each module the others that it imports from."""
     names = [module.__name__ for module in modules]
     return {
         module.__name__: frozenset(name for name in names if f"from {name} import" in _source(module))
@@ -160,3 +155,23 @@ def _modules(name: str, sources: Mapping[str, str], patches: Collection[Patch]) 
 def _compiled(source: str, name: str) -> CodeType:
     """Code of a module. Most of the modules of a twin are as shipped, and compiling them takes long."""
     return compile(source, f"<{name}>", "exec")
+
+
+def room_for(marks: int, answered: int) -> tuple[Patch, ...]:
+    """What makes ledgers small.
+
+    Args:
+        marks: that a ledger keeps. With more, the next commit leaves half as many.
+        answered: bytes of answers that it keeps.
+    """
+    return (
+        constant(drafting, "MOST_MARKS", marks),
+        constant(drafting, "MARKS_STAY", marks // 2),
+        constant(drafting, "MOST_ANSWERED", answered),
+    )
+
+
+@cache
+def outbox(marks: int, answered: int) -> Outbox:
+    made: type[Outbox] = twin_of(f"room_for_{marks}", Outbox, *room_for(marks, answered))
+    return made()

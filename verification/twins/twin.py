@@ -12,8 +12,7 @@ from exactlyonce import Outbox
 from exactlyonce.protocols.outbox import clean as retention
 from exactlyonce.protocols.steps import park as parking
 from exactlyonce.protocols.stream import replay as replaying
-from verification.twins.modules import BOOKS, Patch, modules_of
-from verification.twins.room import room_for
+from verification.twins.modules import BOOKS, Patch, modules_of, room_for
 from verification.world.scenario import Chores, Scenario
 
 World = TypeVar("World", bound=Scenario)
@@ -21,12 +20,7 @@ _numbers = count()
 
 
 class Twin:
-    """Modules that differ from what ships, made as far as a world runs them: making all takes as long as a small search.
-
-    Args:
-        sources: that differ from what ships, by the names of their modules.
-        patches: to be applied, too.
-    """
+    """Modules that differ from what ships, made as far as a world runs them: making all takes as long as a small search."""
 
     def __init__(self, sources: Mapping[str, str] | None = None, patches: Collection[Patch] = ()) -> None:
         self._sources = sources or {}
@@ -37,7 +31,6 @@ class Twin:
         """What becomes of a function or class that ships; that itself, if the twin does not concern it.
 
         Args:
-            shipped: the function or class.
             others: as those of `modules_of`.
         """
         made = modules_of(f"twin_{next(_numbers)}", {shipped.__module__}, self._sources, self._patches, others)
@@ -48,7 +41,6 @@ class Twin:
         """The world with the twin in it, wherever it differs from what ships.
 
         Args:
-            world: that is to run it.
             more: patches that the world has besides, whatever the twin.
         """
         wanted = frozenset(_run_by(world))
@@ -62,13 +54,10 @@ class Twin:
 
 
 def within(world: World, patches: Collection[Patch]) -> World:
-    """The world with patched modules in it."""
     return Twin(patches=patches).within(world)
 
 
 def _replaced(world: World, made: Mapping[str, ModuleType]) -> World:
-    """The world in which modules are replaced."""
-
     def twin(shipped: Any) -> Any:
         module = made.get(getattr(shipped, "__module__", ""))
         return shipped if module is None else getattr(module, shipped.__name__)
@@ -80,12 +69,10 @@ def _replaced(world: World, made: Mapping[str, ModuleType]) -> World:
 
 
 def _kind_in(world: Scenario) -> type[Any]:
-    """The strategy of a world as it ships."""
     return type(world.strategy) if world.companions else Outbox
 
 
 def _run_by(world: Scenario) -> Iterator[str]:
-    """Names of the modules that a world runs."""
     budget = world.budget
     yield _kind_in(world).__module__
     yield from (module.__name__ for module in BOOKS)

@@ -8,7 +8,7 @@ applied or not and answered or not; and an unanswered one may take effect at any
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any, Final
@@ -19,6 +19,7 @@ from exactlyonce.effects.companions import (
     FindEntries,
     FindNumbered,
     FindOwing,
+    FoundCompanions,
     FoundNumbered,
     HasCompanions,
     LoadCompanions,
@@ -35,6 +36,7 @@ from exactlyonce.effects.library import (
     FoundAbove,
     FoundPages,
     FoundParked,
+    FoundRequests,
     FoundStaged,
     HasPages,
     KeepAnswers,
@@ -46,22 +48,16 @@ from exactlyonce.effects.library import (
     Unpark,
     WritePage,
 )
-from exactlyonce.records.companions import ColocatedRecord, StreamEntry
+from exactlyonce.records.companions import ColocatedRecord, NumberedMessage, StreamEntry
 from exactlyonce.records.ledger import by_hash, split, written
 from exactlyonce.records.outbox import Output
 from exactlyonce.values.envelope import Envelope
-from verification.world.companions_handler import keys_of
-from verification.world.companions_judge import CompanionsJudge
-from verification.world.companions_looks import Look, by_id, entries, in_words, owing
-from verification.world.judge import Judge
-from verification.world.mentions import BestEffort, Write, described, parts_of
-from verification.world.outbox_handler import brought, content_of, keys_in, sent_again
-from verification.world.outbox_judge import OutboxJudge
-from verification.world.replays import asked_for, is_request, versions_with
-from verification.world.requests_looks import seen_requests
+from verification.world.companions import CompanionsJudge, asked_for, is_request, keys_of, versions_with
+from verification.world.outbox import OutboxJudge, brought, content_of, keys_in, sent_again
 from verification.world.scenario import AT, PLACES, TICK, Scenario
 from verification.world.store import (
     NOW,
+    Entity,
     Library,
     Store,
     StoredPage,
@@ -73,7 +69,65 @@ from verification.world.store import (
     token_at,
     views_in,
 )
-from verification.world.writes import Answer, Writes
+from verification.world.writes import Answer, BestEffort, Judge, Write, Writes, described, parts_of
+
+Look = Callable[[Entity, int], FoundCompanions]
+"""Finds companions of an entity, in its view at a position."""
+
+
+def by_id(ids: tuple[str, ...]) -> Look:
+    def find(entity: Entity, position: int) -> FoundCompanions:
+        view = entity.companions(position)
+        return FoundCompanions(tuple(view[id] for id in dict.fromkeys(ids) if id in view))
+
+    return find
+
+
+def entries(ranges: tuple[tuple[int, int], ...]) -> Look:
+    def find(entity: Entity, position: int) -> FoundCompanions:
+        found = {
+            item.version: (item, etag)
+            for item, etag in entity.companions(position).values()
+            if isinstance(item, StreamEntry) and any(first <= item.version <= last for first, last in ranges)
+        }
+        return FoundCompanions(tuple(entry for _, entry in sorted(found.items())))
+
+    return find
+
+
+def owing(entity: Entity, position: int) -> FoundCompanions:
+    records = entity.companions(position).values()
+    return FoundCompanions(
+        tuple(
+            (item, etag)
+            for item, etag in records
+            if isinstance(item, ColocatedRecord | StreamEntry) and item.owing_since
+        )
+    )
+
+
+def in_words(companion: ColocatedRecord | StreamEntry | NumberedMessage) -> str:
+    owes = isinstance(companion, ColocatedRecord) and companion.owed is not None
+    held = isinstance(companion, NumberedMessage) and companion.held is not None
+    return f"{companion.message}{', which owes' if owes else ', held' if held else ''}"
+
+
+ANSWERED: Final = "a request was found with its answer"
+
+
+def seen_requests(effect: LoadRequests, store: Store, unanswered: Iterator[Answer]) -> Iterator[Answer]:
+    """No answer; and the documents of requests, in every view at or after the token."""
+    yield from unanswered
+    library = store.libraries[entity_number(effect.entity)]
+    for position in range(position_of(effect.token), library.end + 1):
+        view = library.view(position)
+        found = tuple(view[id] for id in map("request:{}".format, effect.requests) if id in view)
+        answered = sum(document.answer is not None for document in found)
+        said = f"finds {len(found)} of {len(effect.requests)} requests, {answered} of them answered"
+        reply = FoundRequests(found, token_at(position))
+        said, seen = f"{said}, in view {position} of {library.end}", ANSWERED if answered else None
+        yield Answer(reply, store, said=said, witnessed=seen, aged=position < library.end)
+
 
 _PRESENT: Final = datetime.fromtimestamp(NOW, timezone.utc)
 STALE: Final = PLACES["stale"]
@@ -89,7 +143,6 @@ WAS_BEHIND: Final = "a replica was behind"
 
 
 def judge_of(scenario: Scenario) -> Judge:
-    """The judge of a scenario."""
     if scenario.companions:
         return CompanionsJudge(scenario, keys_of(scenario.messages))
     return OutboxJudge(scenario, keys_in(scenario))
@@ -99,7 +152,6 @@ class World:
     """Answers effects for one scenario.
 
     Args:
-        scenario: that is explored.
         judge: of what happens; the scenario's own unless given.
     """
 
@@ -113,7 +165,6 @@ class World:
         self._delayed = scenario.delayed > 0
 
     def answers(self, effect: Effect[Any], store: Store) -> Iterator[Answer]:  # noqa: C901, PLR0912
-        """Every answer to an effect."""
         match effect:
             case LoadEntity():
                 yield from self._load(effect, store)
@@ -175,13 +226,7 @@ class World:
             yield Answer(False, store, STALE, said="looks for any companion in an older view, and finds none")
         yield self._unread(store)
 
-    def _read(
-        self,
-        token: str | None,
-        store: Store,
-        find: Look,
-    ) -> Iterator[Answer]:
-        """Companions, in every view."""
+    def _read(self, token: str | None, store: Store, find: Look) -> Iterator[Answer]:
         if store.libraries:
             raise TypeError("The outbox has no companions to read.")
         entity = store.partition
@@ -292,18 +337,15 @@ class World:
             yield Answer(FoundParked(message, etag, read_at), store, said=said, aged=aged)
 
     def _unanswered(self, store: Store, *, may_be_behind: bool) -> Iterator[Answer]:
-        """A read that fails, or that asks a replica which has not reached its token."""
         if self._stale and may_be_behind:
             yield Answer(BEHIND, store, STALE, said="asks a replica that is behind", witnessed=WAS_BEHIND)
         yield self._unread(store)
 
     @staticmethod
     def _unread(store: Store) -> Answer:
-        """A read that fails."""
         return Answer(UNKNOWN, store, LOST, said="gets no answer to a read")
 
     def _views_of(self, library: Library, token: str | None) -> range:
-        """Positions that a read of the library may see."""
         return range(position_of(token), library.end + 1)
 
     def _publish(self, effect: Publish, store: Store) -> Iterator[Answer]:
@@ -334,7 +376,6 @@ class World:
         yield from self._sent(replace(sent, witnessed=OVERDUE if overdue else None), store)
 
     def _arrivals(self, outputs: tuple[Output, ...]) -> tuple[int, ...]:
-        """The messages that outputs bring."""
         sent = ((self.judge.keys.index(content_of(output)[0]), output) for output in outputs)
         arriving = (item for number, output in sent for item in brought(self.scenario, number, output))
         return tuple(arriving) if self.scenario.feeds or self.scenario.replies else ()
@@ -360,7 +401,6 @@ class World:
         return frozenset(content for content in contents if content[0] not in known)
 
     def _divided(self, effect: Publish, store: Store) -> tuple[tuple[Output, ...], tuple[str, ...]]:
-        """What is to be published, and keys of messages whose outputs are too old for that and are parked."""
         if self._ages is None or not self._ages.limits:
             return effect.outputs, ()
         kept, _ = divided(effect, self._ages.lifetimes, AT + store.now * TICK)

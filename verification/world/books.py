@@ -26,18 +26,12 @@ _WITHIN: Final = timedelta(minutes=10)
 
 @dataclass(frozen=True, slots=True)
 class BookWritten:
-    """One writing of a book.
-
-    Attributes:
-        open: the numbers that it says are open.
-        paid: the numbers that it proves to be paid.
-    """
+    """One writing of a book."""
 
     open: frozenset[int] = frozenset()
     paid: frozenset[int] = frozenset()
 
     def within(self, numbers: frozenset[int]) -> BookWritten:
-        """What it says of some numbers."""
         return BookWritten(self.open & numbers, self.paid & numbers)
 
 
@@ -46,12 +40,8 @@ class BookState:
     """A process's book: in its memory, and in the store.
 
     Attributes:
-        id: of the book.
         open: the numbers that are open: each with the key of its entity, and the version of its ledger that it was opened for.
-        closed: the numbers that are closed.
         known: transactions of others that the process knows to be paid.
-        written: what was ever written, the latest last.
-        lives: whether its process does.
     """
 
     id: str
@@ -63,12 +53,10 @@ class BookState:
 
     @property
     def now(self) -> BookWritten:
-        """What would be written now."""
         return BookWritten(frozenset(number for number, _, _ in self.open), self.closed)
 
     @property
     def numbers(self) -> frozenset[int]:
-        """The numbers of which anything is kept."""
         said = self.now
         return said.open | said.paid | frozenset().union(*(item.open | item.paid for item in self.written))
 
@@ -76,7 +64,6 @@ class BookState:
         """The book once it has given out numbers, and the transactions.
 
         Args:
-            effect: asks for them.
             numbers: to give out, though it may have given them out before; None for numbers of which it keeps nothing.
         """
         if numbers is None:
@@ -89,7 +76,6 @@ class BookState:
         return book, tuple(transaction(self.id, number) for number in numbers)
 
     def wrote(self, value: BookWritten) -> BookState:
-        """The book once this was written."""
         return replace(self, written=(*(item for item in self.written if item != value), value))
 
     def within(self, used: frozenset[str]) -> BookState:
@@ -120,12 +106,10 @@ def book_in(books: Books, id: str) -> BookState:
 
 
 def with_book(books: Books, book: BookState) -> Books:
-    """The books with this one in place of what it was."""
     return tuple(sorted((*(item for item in books if item.id != book.id), book), key=lambda item: item.id))
 
 
 def fresh_id(books: Books) -> str:
-    """An id that no book has."""
     taken = {book.id for book in books}
     return next(id for number in range(len(taken) + 1) if (id := f"b{number}") not in taken)
 
@@ -159,7 +143,6 @@ class Clerk:
         return _as_on(shelf, book), others
 
     def paid(self, book: BookState, transactions: tuple[str, ...]) -> frozenset[str]:
-        """Those of the transactions that the process knows to be paid."""
         return frozenset(filter(self._shelf_with(book).pays, transactions))
 
     def looks(
@@ -173,7 +156,6 @@ class Clerk:
             yield proved, any(view is not versions[-1] for view, versions in zip(views, written, strict=True))
 
     def proves(self, read: Mapping[str, BookWritten | None], tx: str) -> bool:
-        """Whether what was read of books proves a transaction paid."""
         name, number = number_of(tx)
         written = read[name]
         if written is None:
@@ -184,7 +166,6 @@ class Clerk:
         return shelf.pays(tx)
 
     def _shelf_with(self, book: BookState) -> Shelf:
-        """What the process knows, as drivers have it."""
         own = self._process_book(book.id, "")
         own._used = max(book.numbers, default=0)
         for number, entity, version in book.open:
@@ -198,7 +179,6 @@ class Clerk:
 
 
 def _as_on(shelf: Shelf, book: BookState) -> BookState:
-    """The book as it is on a shelf."""
     open = shelf._mine[book.id]._open
     gone = frozenset(item[0] for item in book.open if item[0] not in open)
     still = tuple(item for item in book.open if item[0] in open)

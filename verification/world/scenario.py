@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any, Final, Literal
 
+from exactlyonce.attempt import Memory
 from exactlyonce.drivers.book import ProcessBook, Shelf
 from exactlyonce.effects.effect import Step
 from exactlyonce.protocols.outbox import clean as retention
@@ -17,7 +18,7 @@ from exactlyonce.records.ledger import Page
 from exactlyonce.records.library import Book
 from exactlyonce.records.outbox import Answer
 from exactlyonce.values.lifetimes import SETTLING_IN, Lifetimes, Retention
-from verification.twins.room import outbox
+from verification.twins.modules import outbox
 from verification.world.books import Books, Clerk, fresh_id
 
 UNLIMITED: Final = -1
@@ -282,6 +283,7 @@ class Scenario:
             moment.
         cancels: for each message the number of the one whose kept output its handler cancels; None if it cancels none. Empty if
             none does.
+        states: how many the search of it has; 0 where nobody counts. A world that suddenly has fewer shows less than it did.
     """
 
     name: str
@@ -318,6 +320,7 @@ class Scenario:
     replies: tuple[Reply | None, ...] = ()
     keeps: frozenset[int] = frozenset()
     cancels: tuple[int | None, ...] = ()
+    states: int = 0
 
     def __post_init__(self) -> None:
         if self.strategy is None:
@@ -382,15 +385,71 @@ class Scenario:
         return name
 
 
-def scenario_of(name: str, messages: tuple[Message, ...], strategy: Any, *seen: str, **more: Any) -> Scenario:
-    """A scenario whose records are companions.
+def world_of(name: str, copies: tuple[int, ...], *seen: str, **more: Any) -> Scenario:
+    """A scenario by its attributes, among which stand those of its budget, and by what has to be seen somewhere."""
+    amounts = {key: more.pop(key) for key in PLACES if key in more}
+    budget = replace(more.pop("budget", Budget()), **amounts)
+    return Scenario(name, copies, budget=budget, witnesses=frozenset(seen), **more)
 
-    Args:
-        name: for reports.
-        messages: what is delivered.
-        strategy: to check.
-        seen: what has to be seen somewhere.
-        more: other attributes of the scenario.
-    """
+
+def scenario_of(name: str, messages: tuple[Message, ...], strategy: Any, *seen: str, **more: Any) -> Scenario:
+    """The same of a protocol whose records are companions."""
     copies = tuple(message.copies for message in messages)
-    return Scenario(name, copies, messages=messages, strategy=strategy, witnesses=frozenset(seen), **more)
+    return world_of(name, copies, *seen, messages=messages, strategy=strategy, **more)
+
+
+def spent(left: tuple[int, ...], place: int) -> tuple[int, ...]:
+    """The budget after one more fault."""
+    amount = left[place]
+    return left if amount == UNLIMITED else (*left[:place], amount - 1, *left[place + 1 :])
+
+
+def with_copies(queue: tuple[int, ...], places: tuple[int, ...]) -> tuple[int, ...]:
+    """The queues with one more copy in each of these places."""
+    more = list(queue)
+    for place in places:
+        more[place] += 1
+    return tuple(more)
+
+
+def without_copies(queue: tuple[int, ...], places: tuple[int, ...]) -> tuple[int, ...]:
+    """The queues with one copy fewer in each of these places."""
+    rest = list(queue)
+    for place in places:
+        rest[place] -= 1
+    return tuple(rest)
+
+
+NOTHING: Final = Memory()
+STUMBLE, NUDGE, ANSWER = "stumble", "nudge", "answer"
+EVERYTHING: Final = ("1", str(2**31))
+"""First and last version of all that a stream has ever sent, and more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How a run starts.
+
+    Attributes:
+        task: "attempt", or "stumble", an attempt in which handlers raise; "sweep" and "settle", as a strategy does it;
+            "requeue" a parked message; "clean" up staged outputs or companions, "clean pages"; "nudge" a read model;
+            "replay" what a stream has sent, or "answer" what is missing of it.
+        entity: number of the entity.
+        messages: numbers of the messages it is about.
+        memory: what its process remembers of the entity.
+        candidates: what the task is about besides messages: transactions whose staged outputs are to be cleaned up; ids of
+            companions, or what pages follow, with ETags; keys of the messages whose handlers raise; first and last version to
+            be sent again.
+        behind: how many ticks its process's present is behind the store's.
+        heard: whether its process has heard of the last change of the retention.
+        tick: at which it begins, where its process trims ledgers by a retention that changes.
+    """
+
+    task: str
+    entity: int
+    messages: tuple[int, ...] = ()
+    memory: Memory = NOTHING
+    candidates: tuple[str, ...] = ()
+    behind: int = 0
+    heard: bool = True
+    tick: int = 0

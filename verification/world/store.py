@@ -29,7 +29,6 @@ Companions = tuple[tuple[str, Companion, str], ...]
 
 
 def token_at(position: int) -> str:
-    """The session token of a position in a log."""
     return f"{_TOKEN}{position}"
 
 
@@ -39,12 +38,10 @@ def position_of(token: str | None) -> int:
 
 
 def entity_ref(number: int) -> EntityRef:
-    """The entity with this number."""
     return EntityRef("account", (f"e{number}",), f"e{number}")
 
 
 def entity_number(entity: EntityRef) -> int:
-    """The number of an entity."""
     return int(entity.id.removeprefix("e"))
 
 
@@ -56,7 +53,6 @@ class Version:
         document: as saved; None if absent.
         etag: None if absent.
         tick: when it was saved, where a clock moves.
-        companions: those in its partition.
     """
 
     document: Json | None
@@ -105,7 +101,6 @@ class Entity:
         return frozenset(named).union(*(transactions_of(version.document) for version in self.versions))
 
     def companions(self, position: int) -> Mapping[str, tuple[Companion, str]]:
-        """The companions at a position, each with its ETag, by their ids."""
         found = self._companions.get(position)
         if found is None:
             companions = self.versions[position - self.first].companions
@@ -114,7 +109,6 @@ class Entity:
 
     @property
     def now(self) -> Mapping[str, tuple[Companion, str]]:
-        """The companions that there are."""
         return self.companions(self.newest)
 
 
@@ -127,8 +121,6 @@ class StoredPage:
     """A page in the library's log.
 
     Attributes:
-        page: as it was written.
-        etag: of this writing.
         expires: seconds from the beginning of the clock after which it may be gone; None where no clock moves.
     """
 
@@ -151,7 +143,6 @@ class Library:
         self._views: dict[int, dict[str, Any]] = {}
 
     def view(self, position: int) -> dict[str, Any]:
-        """What exists at a position."""
         found = self._views.get(position)
         if found is None:
             written = dict(self.writes[:position])
@@ -160,7 +151,6 @@ class Library:
 
     @property
     def now(self) -> dict[str, Any]:
-        """What exists."""
         return self.view(self.end)
 
 
@@ -178,17 +168,13 @@ class Store:
         committed: key of each message ever committed, and the history it was handled on; or, where records are companions, what
             its output says.
         published: keys of messages whose outputs arrived.
-        parked: keys of messages that lie parked.
         requeued: keys of messages that were parked and have been sent again.
         now: the store's time, in ticks; it stands still where a scenario has no clock.
         overdue: keys of messages whose outputs were parked, since they were too old to be published.
         aside: keys of messages that were put aside, which says nothing of whether they were processed.
         copied: keys of messages of which there have been several copies at a time, where somebody asks.
-        closed: ids of the documents of requests that were closed.
         books: what processes know of their transactions and of those of others, and what they wrote of that.
         undone: keys of the messages whose commits were undone when an entity was put back.
-        put_back: how often an entity was put back.
-        emptied: how often pages were lost.
     """
 
     entities: tuple[Entity, ...]
@@ -239,7 +225,6 @@ class Stores:
         return self._stores.setdefault(tuple([getattr(made, name) for name in _PARTS]), made)
 
     def empty(self, entities: int, *, libraries: bool = True) -> Store:
-        """Nothing is stored, nothing published."""
         return self.store((self.entity(0, (ABSENT,)),) * entities, (self.library(()),) * entities * libraries)
 
     def with_entity(self, store: Store, number: int, entity: Entity) -> Store:
@@ -249,7 +234,6 @@ class Stores:
         return self.changed(store, libraries=(*store.libraries[:number], library, *store.libraries[number + 1 :]))
 
     def changed(self, store: Store, **parts: Any) -> Store:
-        """The store with other parts, by their names."""
         key = tuple([parts.get(name, getattr(store, name)) for name in _PARTS])
         found = self._stores.get(key)
         if found is None:
@@ -268,7 +252,6 @@ def view_of(document: Json | None) -> EntityView:
 
 
 def entity_in(document: Json | None) -> EntityRef:
-    """The entity that a document is of."""
     return entity_ref(0 if document is None else int(document.value["id"].removeprefix("e")))
 
 

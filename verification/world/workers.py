@@ -22,16 +22,12 @@ from exactlyonce.protocols.stream.replay import Replayed
 from exactlyonce.records.library import Opened
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
-from verification.world import companions_handler, outbox_handler
-from verification.world.companions_handler import ABSENT, ENTITY, HAS_WAITED, keys_of
-from verification.world.mentions import Write, transactions_in
-from verification.world.outbox_handler import keys_in
-from verification.world.replays import missing_of
-from verification.world.retention import job
-from verification.world.scenario import AT, TICK, Scenario
+from verification.world import companions, outbox
+from verification.world.companions import ABSENT, ENTITY, HAS_WAITED, job, keys_of, missing_of
+from verification.world.outbox import keys_in
+from verification.world.scenario import ANSWER, AT, NOTHING, NUDGE, STUMBLE, TICK, Scenario, Start
 from verification.world.store import entity_ref, position_of, transactions_of
-from verification.world.tasks import ANSWER, NOTHING, NUDGE, STUMBLE, Start
-from verification.world.writes import ANY
+from verification.world.writes import ANY, Write, transactions_in
 from yieldcheck.situations import Situation, Situations
 
 IN_VAIN: Final = SaveBatch(ENTITY, ABSENT, "outdated")
@@ -51,11 +47,8 @@ class Worker:
         memories: what it remembers of each entity; as at the start of the run while it is at work.
         held: places in the queues from which it has taken a copy that it has not acknowledged, one for each copy.
         asks: what it waits for; None if idle.
-        begins: whether it asks for transaction ids.
         book: id of its process's book; None if it has said nothing in it yet.
-        transactions: ids that it may still use.
         saves: what it asks for, if that is a batch on a condition; None if not.
-        order: place in the canonical order.
     """
 
     __slots__ = ("asks", "begins", "book", "first", "held", "memories", "order", "saves", "situation", "transactions")
@@ -99,7 +92,6 @@ class Worker:
 
 
 def _mentioned(replies: tuple[Any, ...]) -> Iterator[str]:
-    """Transaction ids that replies brought."""
     for reply in replies:
         if isinstance(reply, tuple):
             yield from _mentioned(reply)
@@ -135,17 +127,14 @@ class Workers:
         return self._situations.runs
 
     def idle(self, memories: tuple[Memory, ...] | None = None, book: str | None = None) -> Worker:
-        """A worker with nothing to do."""
         return self._worker(None, None, memories or self._nothing, (), book)
 
     def with_book(self, worker: Worker, book: str | None) -> Worker:
-        """The worker of a process with this book."""
         if book == worker.book:
             return worker
         return self._worker(worker.situation, worker.first, worker.memories, worker.held, book)
 
     def _groups(self, queue: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-        """Every group of deliveries for one entity that one attempt may take."""
         waiting = [number for number in range(self.messages) for _ in range(queue[number])]
         for size in range(1, min(self._scenario.group, len(waiting)) + 1):
             for group in dict.fromkeys(permutations(waiting, size)):
@@ -155,7 +144,6 @@ class Workers:
     def _attempt(
         self, worker: Worker, held: tuple[int, ...], behind: int = 0, *, heard: bool = True, tick: int = 0
     ) -> Worker:
-        """An idle worker takes deliveries."""
         entity = self._scenario.target(held[0])
         start = Start("attempt", entity, held, worker.memories[entity], behind=behind, heard=heard, tick=tick)
         return self._begun(start, worker.memories, held, worker.book)
@@ -171,11 +159,9 @@ class Workers:
         return self._begun(Start("settle", entity, (number,)), worker.memories, (place,), worker.book)
 
     def chore(self, worker: Worker, start: Start) -> Worker:
-        """An idle worker does a chore."""
         return self._begun(start, worker.memories, (), worker.book)
 
     def answered(self, worker: Worker, reply: Any) -> Worker:
-        """The worker after a reply to what it asks."""
         situation = self._drafted[worker.situation] if worker.asks is IN_VAIN else worker.situation
         assert situation is not None  # noqa: S101
         if isinstance(situation.request, Together):
@@ -292,7 +278,6 @@ class Workers:
         return (*named, *free[len(named) :])
 
     def _key(self, number: int) -> str:
-        """The key of a message."""
         return self._keys[number % self.messages]
 
     def standing(
@@ -330,7 +315,6 @@ class Workers:
         return found
 
     def step(self, start: Start) -> Step[Any]:
-        """The run that starts so."""
         return self._run(start)
 
     def _run(self, start: Start) -> Step[Any]:  # One case for each task.
@@ -363,13 +347,12 @@ class Workers:
         return step
 
     def _envelope(self, number: int) -> Envelope:
-        """A message as it is sent."""
         messages = self._scenario.messages
         if not messages:
-            return outbox_handler.envelope_in(self._scenario, number)
+            return outbox.envelope_in(self._scenario, number)
         request = self._scenario.request(number)
         asked = None if request is None else request.body
-        return replace(companions_handler.envelope_of(number, messages[number]), asked=asked)
+        return replace(companions.envelope_of(number, messages[number]), asked=asked)
 
     def _work(self, start: Start) -> Work:
         """The messages that a run is about, with the handler of the model; the same object for the same start.
@@ -384,31 +367,22 @@ class Workers:
     def _made(self, start: Start) -> Work:
         entity, ages = entity_ref(start.entity), self._scenario.ages
         envelopes = tuple(self._envelope(number) for number in start.messages)
-        evolve = companions_handler.evolve if self._scenario.sourced else None
+        evolve = companions.evolve if self._scenario.sourced else None
         absent = Json.of({"id": entity.id})
-        release = partial(outbox_handler.release, absent=absent)
+        release = partial(outbox.release, absent=absent)
         work = Work(entity, envelopes, self._handler(start), absent, evolve, release=release)
-        return (
-            work
-            if ages is None
-            else outbox_handler.aged(work, start.messages, ages, heard=start.heard, tick=start.tick)
-        )
+        return work if ages is None else outbox.aged(work, start.messages, ages, heard=start.heard, tick=start.tick)
 
     def _handler(self, start: Start) -> Callable[[Before, Envelope], Handled]:
         scenario, dates = self._scenario, self._scenario.ages is not None
         if scenario.companions:
             raising, messages = frozenset(start.candidates), scenario.messages
-            return partial(
-                companions_handler.handle, messages=messages, raising=raising, sourced=scenario.sourced, dates=dates
-            )
+            return partial(companions.handle, messages=messages, raising=raising, sourced=scenario.sourced, dates=dates)
         deletes = self._keys[-1] if scenario.deletes else None
-        id, sends = entity_ref(start.entity).id, outbox_handler.sends(scenario)
-        return partial(
-            outbox_handler.handle, deletes=deletes, entity=id, dates=dates, numbers=scenario.numbers, **sends
-        )
+        id, sends = entity_ref(start.entity).id, outbox.sends(scenario)
+        return partial(outbox.handle, deletes=deletes, entity=id, dates=dates, numbers=scenario.numbers, **sends)
 
 
 def _loaded_at(replies: tuple[Any, ...]) -> int:
-    """The position at which a run has loaded the entity last."""
     looks = (reply[0] if isinstance(reply, tuple) else reply for reply in reversed(replies))
     return next((position_of(loaded.token) for loaded in looks if isinstance(loaded, Loaded)), 0)

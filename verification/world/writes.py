@@ -5,7 +5,8 @@ Its condition is judged on the newest version: all of it applies, or nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -14,9 +15,10 @@ from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
 from exactlyonce.effects.library import OTHER as OTHER_PAGE
 from exactlyonce.effects.library import DeletePages, DeleteStaged, KeepAnswers, Park, Stage, Unpark, WritePage, Written
 from exactlyonce.records.companions import Companion, NumberedMessage, id_of
-from verification.world.books import book_in, with_book
-from verification.world.judge import Commit, Judge
-from verification.world.mentions import Write, WriteDown, described
+from exactlyonce.records.ledger import split
+from exactlyonce.records.library import transaction
+from exactlyonce.records.outbox import Output
+from verification.world.books import BookWritten, book_in, with_book
 from verification.world.scenario import TICK, Scenario
 from verification.world.store import (
     Companions,
@@ -28,8 +30,164 @@ from verification.world.store import (
     Version,
     entity_number,
     etag_at,
+    messages_of,
     token_at,
+    transactions_of,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class WriteDown:
+    """A process writes its book."""
+
+    id: str
+    written: BookWritten
+
+
+OfCompanions = SaveBatch | ReplaceCompanions | DeleteCompanions
+Write = (
+    SaveEntity | WritePage | Stage | DeleteStaged | DeletePages | Park | Unpark | KeepAnswers | WriteDown | OfCompanions
+)
+BestEffort = DeleteStaged | DeletePages | Unpark | ReplaceCompanions | DeleteCompanions
+
+
+def described(write: Write) -> str:  # noqa: C901, PLR0911
+    match write:
+        case SaveEntity():
+            return "saves the entity" if write.etag else "creates the entity"
+        case WritePage():
+            marks = len(split(write.page.marks))
+            return f"writes page {write.page.number}, of version {write.page.version}, with {marks} marks"
+        case Stage():
+            return f"stages outputs of {', '.join(document.message for document in write.documents)}"
+        case DeleteStaged():
+            return f"deletes the staged outputs {', '.join(write.transactions)}"
+        case DeletePages():
+            return f"deletes the pages after {', '.join(str(after) for after, _ in write.pages) or 'none'}"
+        case WriteDown():
+            said = write.written
+            return f"writes the book {write.id}: {sorted(said.open)} are open, {sorted(said.paid)} are closed"
+        case Park():
+            return f"parks {write.message.message}"
+        case Unpark():
+            return f"deletes the parked document of {write.message}"
+        case KeepAnswers():
+            return f"keeps the answers to {', '.join(document.request for document in write.documents)}"
+        case SaveBatch() | ReplaceCompanions() | DeleteCompanions():
+            return _described_companions(write)
+
+
+def transactions_in(write: Write) -> frozenset[str]:
+    match write:
+        case SaveEntity():
+            return transactions_of(write.document)
+        case Stage():
+            return frozenset(document.tx for document in write.documents)
+        case DeleteStaged():
+            return frozenset(write.transactions)
+        case WriteDown():
+            return frozenset(transaction(write.id, item) for item in write.written.open | write.written.paid)
+        case SaveBatch() | ReplaceCompanions() | DeleteCompanions():
+            named = {item.tx for item in companions_in(write) if not isinstance(item, NumberedMessage)}
+            owing = transactions_of(write.document) if isinstance(write, SaveBatch) else frozenset()
+            return owing.union(named)
+        case WritePage() | DeletePages() | Park() | Unpark() | KeepAnswers():
+            return frozenset()
+
+
+def messages_in(write: Write) -> frozenset[str]:
+    """Keys of the messages that a write mentions. Saves of the outbox name hashes, for which nobody asks."""
+    match write:
+        case Stage():
+            return frozenset(document.message for document in write.documents)
+        case Park():
+            return frozenset({write.message.message})
+        case Unpark():
+            return frozenset({write.message})
+        case SaveBatch() | ReplaceCompanions() | DeleteCompanions():
+            return frozenset(item.message for item in companions_in(write) if item.message is not None)
+        case SaveEntity():
+            return messages_of(write.document)
+        case WritePage() | DeleteStaged() | DeletePages() | KeepAnswers() | WriteDown():
+            return frozenset()
+
+
+def parts_of(effect: BestEffort) -> Iterator[ReplaceCompanions | DeleteCompanions]:
+    match effect:
+        case ReplaceCompanions(companions=replaced) if len(replaced) > 1:
+            yield from (replace(effect, companions=(item,)) for item in replaced)
+        case DeleteCompanions(companions=deleted) if len(deleted) > 1:
+            yield from (replace(effect, companions=(item,)) for item in deleted)
+
+
+def companions_in(write: OfCompanions) -> tuple[Companion, ...]:
+    match write:
+        case SaveBatch():
+            return (*write.create, *(item for item, _ in write.replace))
+        case ReplaceCompanions():
+            return tuple(item for item, _ in write.companions)
+        case DeleteCompanions():
+            return ()
+
+
+def _described_companions(write: OfCompanions) -> str:
+    if isinstance(write, DeleteCompanions):
+        return f"deletes {', '.join(id for id, _ in write.companions)}"
+    if isinstance(write, ReplaceCompanions):
+        return f"writes down that {', '.join(map(_named, companions_in(write)))} owes nothing"
+    held = [item for item in companions_in(write) if isinstance(item, NumberedMessage) and item.held is not None]
+    done = [item for item in companions_in(write) if not (isinstance(item, NumberedMessage) and item.held is not None)]
+    parts = [f"holds {', '.join(map(_named, held))}"] if held else []
+    parts += [f"commits {', '.join(map(_named, done))}"] if done else []
+    return " and ".join(parts) or "saves what it drafted"
+
+
+def _named(companion: Companion) -> str:
+    return companion.message or "a number without a message"
+
+
+Committed = frozenset[tuple[str, str]]
+"""Key of each message that was committed, and what its output says of that."""
+Commit = SaveBatch | SaveEntity
+
+
+class Judge(ABC):
+    """Judges what happens in one scenario. A violation begins with the name of the property that fell; None if none did."""
+
+    def __init__(self, scenario: Scenario, keys: Sequence[str]) -> None:
+        self.scenario = scenario
+        self.keys = tuple(keys)
+        numbered = zip(keys, scenario.copies, strict=True)
+        self._single = frozenset(key for key, copies in numbered if copies == 1 and keys.count(key) == 1)
+
+    def alone(self, store: Store) -> frozenset[str]:
+        """Keys of messages of which there is one copy, and never was another: parked or processed is settled for good."""
+        return self._single - store.requeued - store.copied
+
+    @abstractmethod
+    def commit(self, write: Commit, before: Entity, after: Entity, store: Store) -> tuple[Committed, str | None]:
+        """What is committed once a write has taken effect, and the violation."""
+
+    @abstractmethod
+    def outputs(self, outputs: tuple[Output, ...], store: Store) -> str | None:
+        """The violation in publishing these outputs."""
+
+    @abstractmethod
+    def lost(self, key: str, store: Store) -> str | None:
+        """The violation in acknowledging a message."""
+
+    @abstractmethod
+    def left_undone(self, store: Store, but: Container[str] = ()) -> str | None:
+        """The violation if nobody is at work any more and no delivery is left, but for messages that need not be done."""
+
+    def first_lost(self, keys: Iterable[str], store: Store) -> str | None:
+        """The violation in acknowledging these messages."""
+        return next((wrong for key in keys if (wrong := self.lost(key, store)) is not None), None)
+
+    def rivals(self, key: str) -> tuple[str, ...]:  # noqa: ARG002
+        """Other messages that have the number of this one, in the same channel: only one of them may be handled."""
+        return ()
+
 
 ANY: Final = "*"
 """An ETag that fits always: only broken twins save like that."""
@@ -47,15 +205,9 @@ class Answer:
     """One possible answer.
 
     Attributes:
-        reply: to the strategy.
-        store: afterwards.
         cost: place of the fault it takes; None for none.
         delayed: a write that may still take effect.
-        violation: the property that this breaks.
-        said: for the story.
-        witnessed: what a scenario may want to have seen.
         arrivals: messages that arrive because they are outputs of others.
-        again: keys of messages that arrive again.
         asked: keys of messages that arrive because a read model asked for them.
         aged: whether it is an older view of the library. That costs nothing, but finishing the work must not rely on it.
     """
@@ -74,13 +226,7 @@ class Answer:
 
 
 class Writes:
-    """Applies writes.
-
-    Args:
-        stores: where worlds are interned.
-        scenario: that is explored.
-        judge: of what they commit.
-    """
+    """Applies writes."""
 
     def __init__(self, stores: Stores, scenario: Scenario, judge: Judge) -> None:
         self._stores = stores
@@ -165,7 +311,6 @@ class Writes:
         return Answer(Written(token_at(0)), after, said=described(write))
 
     def _token(self, library: Library) -> str:
-        """The session token of the newest view."""
         return token_at(library.end)
 
     def _park(self, write: Park, store: Store) -> Answer:
@@ -211,15 +356,12 @@ class Writes:
         return Answer(reply, after, violation=violation, said=described(write), witnessed=_seen(write, entity, saved))
 
     def entity_token(self, entity: Entity) -> str | None:
-        """The session token of the newest version."""
         return token_at(entity.newest)
 
     def _keeps(self, store: Store) -> bool:
-        """Whether anybody may see an earlier version again."""
         return self._stale or store.put_back < self._put_back
 
     def entity_after(self, entity: Entity, write: Commit, tick: int, *, keeps: bool) -> Entity:
-        """The entity with one more version."""
         companions = dict(entity.now)
         created, replaced = _companions_of(write)
         etag = self._etag(entity, tick)
@@ -250,7 +392,6 @@ class Writes:
         return answer if answer.store is store else replace(answer, witnessed=DELETED)
 
     def _with_companions(self, write: Write, store: Store, companions: dict[str, tuple[Companion, str]]) -> Answer:
-        """The answer to a write that leaves the entity as it is."""
         entity = store.partition
         if companions == entity.now:
             return Answer(None, store, said=described(write))
@@ -258,18 +399,15 @@ class Writes:
         return Answer(None, self._stores.with_entity(store, 0, after), said=described(write))
 
     def _etag(self, entity: Entity, tick: int) -> str:
-        """The ETag of companions that are written now."""
         return etag_at(entity.newest + 1, tick if self._dates else None)
 
     def _with(self, entity: Entity, version: Version, *, keeps: bool) -> Entity:
-        """The entity with one more version."""
         if keeps:
             return self._stores.entity(entity.first, (*entity.versions, version))
         return self._stores.entity(entity.newest + 1, (version,))
 
 
 def _holds(write: Commit, entity: Entity) -> bool:
-    """Whether the conditions of a write hold."""
     if write.etag not in (ANY, entity.truth.etag):
         return False
     created, replaced = _companions_of(write)
@@ -281,7 +419,6 @@ def _holds(write: Commit, entity: Entity) -> bool:
 
 
 def _companions_of(write: Commit) -> tuple[tuple[Companion, ...], tuple[tuple[Companion, str], ...]]:
-    """What a write creates, and what it replaces."""
     return (write.create, write.replace) if isinstance(write, SaveBatch) else ((), ())
 
 
@@ -290,7 +427,6 @@ def _listed(companions: Mapping[str, tuple[Companion, str]]) -> Companions:
 
 
 def _seen(write: Commit, before: Entity, after: Entity) -> str | None:
-    """What a commit shows that a scenario may want to have seen."""
     failing = {reception.channel for reception in before.ledger.receptions if reception.failing}
     if any(reception.channel in failing and reception.failing is None for reception in after.ledger.receptions):
         return RESUMED
