@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any, Final
@@ -52,42 +52,35 @@ def entity_of(row: Row) -> EntityRef | None:
     return entity_named(row["entity"]["key"]) if "key" in row["entity"] else None
 
 
+@dataclass(frozen=True, eq=False)
 class Flow:
     """Deliveries in the order of time.
 
-    Args:
-        rows: the first one first.
-        tries: of calls.
+    Attributes:
+        rows: the deliveries, the first one first.
+        tries: the tries of calls.
         own: the messages from outside whose flow it is; the others came between.
         beginning: by entity the body before the flow, None for none; an entity whose past is in the flow has no entry.
         end: by entity the body after the flow, of those that its own messages concern.
     """
 
-    def __init__(
-        self,
-        rows: Sequence[Row],
-        tries: Tries | None = None,
-        own: frozenset[str] = frozenset(),
-        beginning: Mapping[EntityRef, Any] | None = None,
-        end: Mapping[EntityRef, Any] | None = None,
-    ) -> None:
-        self.rows = rows
-        self.tries = tries or {}
-        self.own = own
-        self.beginning = beginning or {}
-        self.end = end or {}
+    rows: Sequence[Row]
+    tries: Tries
+    own: frozenset[str] = frozenset()
+    beginning: Mapping[EntityRef, Any] = field(default_factory=dict)
+    end: Mapping[EntityRef, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, rows: Sequence[Row], id: str, tries: Tries | None = None, *, whole: bool = False) -> Flow:
+    def of(cls, rows: Sequence[Row], id: str, tries: Tries, *, whole: bool = False) -> Flow:
         """The flow of a delivery.
 
         It begins with what somebody outside did that led to the delivery, and has all copies of that, all that followed, and
         all that changed the same entities meanwhile. The entities begin as they were found.
 
         Args:
-            rows: all that are known, the first one first.
-            id: of the delivery.
-            tries: of calls.
+            rows: all deliveries, the first one first.
+            id: id of the delivery.
+            tries: the tries of calls.
             whole: with all that ever touched the same entities, in place of how they were found.
 
         Raises:
@@ -130,11 +123,7 @@ class Flow:
         rows = [row for row in self.rows if self.root(row) not in gone]
         touched = {entity_of(row) for row in rows}
         beginning = {ref: body for ref, body in self.beginning.items() if ref in touched}
-        return Flow(rows, self.tries, self.own, beginning, self.end)
-
-    def begun(self, beginning: Mapping[EntityRef, Any]) -> Flow:
-        """The flow with another beginning."""
-        return Flow(self.rows, self.tries, self.own, beginning, self.end)
+        return replace(self, rows=rows, beginning=beginning)
 
     @property
     def others(self) -> tuple[str, ...]:
