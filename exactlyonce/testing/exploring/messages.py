@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
 from itertools import count
 from typing import Any, Final, NamedTuple
 
@@ -51,7 +52,7 @@ class KeptByEntities:
         self._routes = routes
         self._answers = answers
         self._now = now
-        self._kept: dict[tuple[EntityRef, Json | None], tuple[Kept, ...]] = {}
+        self._kept_by = cache(_kept_by)
 
     def begun_by(
         self, effect: Effect[Any], documents: Documents, answer: Answer
@@ -127,12 +128,10 @@ class KeptByEntities:
         name = _type_of(documents.staged(ref, kept.tx), kept.id)
         return self._entities[ref.type], Envelope(ref.source, kept.id, DUE, said, kept.due, subject=name)
 
-    def _kept_by(self, ref: EntityRef, document: Json | None) -> tuple[Kept, ...]:
-        kept = self._kept.get((ref, document))
-        if kept is None:
-            ledger = read_entity(ref, document).ledger
-            kept = self._kept[ref, document] = () if ledger is None else ledger.kept
-        return kept
+
+def _kept_by(ref: EntityRef, document: Json | None) -> tuple[Kept, ...]:
+    ledger = read_entity(ref, document).ledger
+    return () if ledger is None else ledger.kept
 
 
 def paid_in(documents: Documents, has_arrived: Callable[[Output], bool]) -> frozenset[str]:

@@ -38,17 +38,7 @@ _MOST_FOLLOWED: Final = 1_000
 
 @dataclass(frozen=True)
 class Bounds:
-    """The bounds of an exploration.
-
-    Attributes:
-        instances: number of instances.
-        faults: most faults in a story.
-        interruptions: most times that an instance goes on in the middle of another instance's work.
-        may_fail: whether a message may fail.
-        releases: most delayed messages of a type in a chain of messages.
-        left_out: the types whose messages are not delivered.
-        reduced: whether steps without new results are left out, as `docs/decisions` says.
-    """
+    """The bounds of an exploration, as for `explore`. What is reduced and why is in `docs/decisions`."""
 
     instances: int
     faults: int
@@ -68,8 +58,6 @@ class Busy(NamedTuple):
     """An instance at work on a message.
 
     Attributes:
-        message: number of the message.
-        situation: the position in the strategy.
         stale: whether a lagging replica has answered.
         spent: number of transaction ids that may have left a trace.
         drawn: number of transaction ids drawn so far.
@@ -141,14 +129,11 @@ class State(NamedTuple):
 
 
 class Move(NamedTuple):
-    """A step.
+    """A step, with the state afterwards, and the words for it.
 
     Attributes:
-        state: the state afterwards.
-        fault: whether the step is a fault.
         violation: the broken property; None without a violation.
         instance: place of the instance.
-        said: the words for the step.
         takes: whether the step takes a message.
         kind: type of the message.
         before: earlier steps that are taken together with this step.
@@ -202,9 +187,9 @@ class Application:
         self._kept = KeptByEntities(entities, self._routes, self._answers, app.now)
         self._situations: Situations[int] = Situations(self._deliver)
         self._outcomes: dict[tuple[Effect[Any], Documents], tuple[Outcome, ...]] = {}
-        self._traces: dict[tuple[Documents, frozenset[int], tuple[int, ...], int, int], bool] = {}
         self._is_named = cache(_is_named)
         self._work_of = cache(self._work)
+        self._left_a_trace = cache(self._is_anywhere)
         self.messages = Messages(app, bounds.left_out, bounds.releases)
         self._first = self._beginning(app, waiting)
 
@@ -404,21 +389,18 @@ class Application:
         others = (item for other, item in enumerate(state.instances) if item is not None and other != place)
         first = max((item.drawn for item in others if item.message == busy.message), default=0)
         first = max(first, busy.spent)
-        while any(self._left_a_trace(state, busy.message, number) for number in range(first, first + count)):
+        scene = state.documents, state.arrived, state.queue, busy.message
+        while any(self._left_a_trace(*scene, number) for number in range(first, first + count)):
             first += 1
         return first
 
-    def _left_a_trace(self, state: State, message: int, count: int) -> bool:
+    def _is_anywhere(
+        self, documents: Documents, arrived: frozenset[int], queue: tuple[int, ...], message: int, count: int
+    ) -> bool:
         """Whether a document or message names a transaction id, or a channel that began with it."""
-        key = state.documents, state.arrived, state.queue, message, count
-        is_named = self._traces.get(key)
-        if is_named is None:
-            tx = transaction(message, count)
-            names = (tx, named_after(tx))
-            sent = (self.messages[item].text for item in {*state.arrived, *state.queue})
-            texts = (*state.documents.texts, *sent)
-            is_named = self._traces[key] = any(name in text for text in texts for name in names)
-        return is_named
+        tx = transaction(message, count)
+        texts = (*documents.texts, *(self.messages[item].text for item in {*arrived, *queue}))
+        return any(name in text for text in texts for name in (tx, named_after(tx)))
 
     def _ended(self, after: State, busy: Busy) -> tuple[State, str, str | None]:
         """The state after a delivery, the words for its end, and the fault in its error, if there is one."""

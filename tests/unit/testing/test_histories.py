@@ -16,7 +16,7 @@ from exactlyonce.records.library import BOOKS, Book, library_document, transacti
 from exactlyonce.records.outbox import OutboxEntry
 from exactlyonce.stores.memory.partitions import Partition, Version
 from exactlyonce.stores.memory.store import MemoryStore
-from exactlyonce.testing.guarantee import Facts, violations
+from exactlyonce.testing.guarantee import violations
 from exactlyonce.testing.world import StoreHistory, World
 from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json
@@ -115,10 +115,7 @@ def judged(*ledgers: Ledger | None, books: tuple[Book, ...] = (), put_back: tupl
     store.library[BOOKS] = Partition()
     for book in books:
         store.library[BOOKS].append(Version(book.id, Json.of(library_document(book)), book.id, 0))
-    history = StoreHistory(store, put_back={str(number) for number in put_back})
-    facts = Facts(
-        tuple(history.commits), owing=history.owing, fallen=frozenset(history.fallen), undone=tuple(history.undone)
-    )
+    facts = StoreHistory(store, put_back={str(number) for number in put_back}).facts()
     return {violation.property for violation in violations(facts, drained=True)}
 
 
