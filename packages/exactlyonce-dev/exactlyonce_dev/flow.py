@@ -87,26 +87,20 @@ class Flow:
             ConfigurationError: the delivery is not known any more.
         """
         known = cls(rows, tries)
-        roots = list(map(known.root, rows))
-        chosen = next((root for row, root in zip(rows, roots, strict=True) if row["id"] == id), None)
-        if chosen is None:
+        roots = {row["id"]: known.root(row) for row in rows}
+        if id not in roots:
             raise ConfigurationError("This delivery is forgotten: only the latest are kept.")
-        wanted, size = {chosen}, 0
+        wanted, size = {roots[id]}, 0
         while len(wanted) > size:
             size = len(wanted)
-            taken = [row for row, root in zip(rows, roots, strict=True) if root in wanted]
+            taken = [row for row in rows if roots[row["id"]] in wanted]
             places = set(map(_place, taken))
             began = -math.inf if whole else min(row.get("began", 0) for row in taken)
-            ended = math.inf if whole else max(row.get("ended", row.get("began", math.inf)) for row in taken)
-            wanted |= {
-                root
-                for row, root in zip(rows, roots, strict=True)
-                if _place(row) in places
-                and row.get("began", 0) <= ended
-                and row.get("ended", row.get("began", math.inf)) >= began
-            }
-        taken = [row for row, root in zip(rows, roots, strict=True) if root in wanted]
-        own = [row for row, root in zip(rows, roots, strict=True) if root == chosen]
+            ended = math.inf if whole else max(map(_end, taken))
+            near = [row for row in rows if row.get("began", 0) <= ended and _end(row) >= began]
+            wanted |= {roots[row["id"]] for row in near if _place(row) in places}
+        taken = [row for row in rows if roots[row["id"]] in wanted]
+        own = [row for row in rows if roots[row["id"]] == roots[id]]
         refs = dict.fromkeys(ref for row in taken if (ref := entity_of(row)) is not None)
         beginning = {} if whole else {ref: body for ref in refs for body in known._before(ref, taken)}
         ends = {
@@ -115,7 +109,7 @@ class Flow:
             if ref is not None
             for body in known._after(ref, taken)
         }
-        return cls(taken, tries, frozenset({chosen}), beginning, ends)
+        return cls(taken, tries, frozenset({roots[id]}), beginning, ends)
 
     def without(self, roots: Iterable[str]) -> Flow:
         """The flow without some of the messages from outside, and without what followed from these."""
@@ -264,6 +258,12 @@ def _released(ref: EntityRef, kept: str) -> str:
 def _source(row: Row) -> str:
     ref = entity_of(row)
     return "" if ref is None else ref.source
+
+
+def _end(row: Row) -> float:
+    """The version of the story at which a delivery ended; at which it began, if it is under way."""
+    end: float = row.get("ended", row.get("began", math.inf))
+    return end
 
 
 def _place(row: Row) -> str:

@@ -42,7 +42,7 @@ async def test_a_line_of_any_length_is_copied_and_what_nobody_waits_for_stops_no
     assert sorted(said) == ["e" * 200_000, "o" * 200_000, "short"]
 
 
-async def test_what_a_part_tells_is_heard_however_long_and_no_part_of_it_is_in_the_log(tmp_path: Path) -> None:
+async def test_events_of_a_part_are_heard_however_long_and_nothing_of_them_is_in_the_log(tmp_path: Path) -> None:
     (tmp_path / "teller.py").write_text(TELLER)
     said: list[str] = []
     heard: list[dict[str, str]] = []

@@ -196,7 +196,7 @@ def test_a_read_model_that_got_an_output_twice_is_copied(seen: Club) -> None:
     assert 'app.state(boards, "all") == Board(points={"ann": 5})' in text
 
 
-def test_what_came_between_is_left_out_unless_it_matters(seen: Club) -> None:
+def test_messages_that_came_between_are_left_out_unless_they_matter(seen: Club) -> None:
     seen.join()
     seen.recharge(50)
     seen.app.trouble(payments, timedelta(seconds=25))

@@ -50,7 +50,7 @@ def test_whatever_happens_each_reply_is_handled_once() -> None:
     explore(app, [(entity, Bill("a"))], at_most_once, in_the_end=answered, faults=2)
 
 
-def test_that_an_outcome_is_unknown_is_a_fault_of_which_the_story_tells() -> None:
+def test_an_unknown_outcome_is_a_fault_and_the_story_tells_of_it() -> None:
     app, entity = application(agreeing)
 
     with pytest.raises(InvariantBroken, match=r"publishes a call to payments \(and no final answer comes of it\)"):

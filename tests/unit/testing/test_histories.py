@@ -180,7 +180,7 @@ def test_a_document_goes_back_where_it_was_put_back_and_nowhere_else(
     assert "versions_rise" in judged(*ledgers)
 
 
-def test_what_is_done_twice_after_a_document_was_put_back_is_convicted() -> None:
+def test_changes_that_are_made_twice_after_a_document_was_put_back_are_convicted() -> None:
     back = ledger(A), ledger(A, B), ledger(A)
     assert judged(*back, ledger(A, B), ledger(A, B, B), put_back=(2,)) == {"at_most_one_state_change"}
     assert judged(*back, ledger(C), put_back=(2,)) == {"versions_are_distinct"}
@@ -192,7 +192,7 @@ def test_an_entity_may_be_put_back_twice_and_to_a_version_before_the_first_time(
     assert judged(*once, ledger(A), ledger(A, C), put_back=(3, 5)) == set()
 
 
-def test_what_was_undone_owes_nothing_and_what_was_put_back_owes_again() -> None:
+def test_an_undone_commit_owes_nothing_and_a_commit_that_was_put_back_owes_again() -> None:
     entry = OutboxEntry(f"{'A':-<16}", transaction("b-1", 7), AT, 1)
     owing = ledger(A, outbox=(entry,))
     assert judged(owing, ledger(A, B), owing, put_back=(2,)) == {"termination"}

@@ -77,7 +77,7 @@ BREAKS: dict[str, tuple[Facts, Crime]] = {
 
 
 @pytest.mark.parametrize("name", BREAKS)
-def test_what_must_never_happen_is_convicted_drained_or_not(name: str) -> None:
+def test_a_break_is_convicted_drained_or_not(name: str) -> None:
     facts, crime = BREAKS[name]
     assert found(facts, drained=False) == found(facts, drained=True) == {crime}
 
@@ -91,7 +91,7 @@ IN_THE_END: dict[str, tuple[Facts, Crime]] = {
 
 
 @pytest.mark.parametrize("name", IN_THE_END)
-def test_what_must_happen_eventually_is_convicted_once_the_queue_is_drained(name: str) -> None:
+def test_an_omission_is_convicted_once_the_queue_is_drained(name: str) -> None:
     facts, crime = IN_THE_END[name]
     assert found(facts, drained=False) == set()
     assert found(facts, drained=True) == {crime}

@@ -167,7 +167,7 @@ def test_a_call_whose_key_runs_out_is_unknown() -> None:
     assert shop.order() == UNKNOWN
 
 
-def test_what_a_service_did_before_its_connection_broke_is_done() -> None:
+def test_effects_of_a_service_before_its_connection_broke_stay() -> None:
     charged: list[str] = []
 
     def breaking(request: Request) -> Response:
@@ -280,7 +280,7 @@ def test_a_service_that_is_no_destination_is_refused(more: tuple[Destination, ..
         App(orders(), destinations=(ORDERS, RECEIPTS, *more), apis={PAYMENTS: Bank()})
 
 
-def test_what_is_no_call_is_given_up_and_settled_as_its_queue_does(shop: Shop) -> None:
+def test_a_message_that_is_no_call_is_given_up_and_settled_as_its_queue_does(shop: Shop) -> None:
     with pytest.raises(InvalidMessage, match="is no call"):
         shop.app.run(shop.app.once.send("payments", Billed("a"), message_id="m-1"))
 
