@@ -97,17 +97,12 @@ class App:
             ) from None
 
         entities = declared("The entities of an App", entities, Entity, "entity types, which are instances of Entity")
-        destinations = declared(
-            "The destinations= of an App", destinations, (Destination, Api), "destinations and services"
-        )
+        kinds = (Destination, Api)
+        destinations = declared("The destinations= of an App", destinations, kinds, "destinations and services")
         require("now= of an App", now, datetime, "a datetime with a time zone")
         if now.utcoffset() is None:
             raise ConfigurationError("now= of an App has no time zone. Give it one, such as timezone.utc.")
-        takers = _takers(
-            entities,
-            tuple(destination for destination in destinations if isinstance(destination, Destination)),
-            queues or {},
-        )
+        takers = _takers(entities, [item for item in destinations if isinstance(item, Destination)], queues or {})
         self.host: Host = Host(entities, destinations, _services(destinations, apis or {}), takers, now, blobs=blobs)
         self._queues = {entity.name: name for name, entity in reversed(takers.items())}
         self._models = {name: model for entity in entities for name, model in entity.models.items()}
@@ -197,14 +192,8 @@ class App:
             As `ExactlyOnce.ask`, and as `send`.
         """
         envelope = self.envelope(message, key, source)
-        asking = self.once.ask(
-            entity,
-            message,
-            key=envelope.id,
-            fingerprint=sha256(f"{envelope.type} {envelope.data.text}".encode()).hexdigest(),
-            source=source,
-        )
-        return self.run(asking)
+        fingerprint = sha256(f"{envelope.type} {envelope.data.text}".encode()).hexdigest()
+        return self.run(self.once.ask(entity, message, key=envelope.id, fingerprint=fingerprint, source=source))
 
     def advance(self, by: timedelta | None = None, **parts: float) -> None:
         """Move the clock: delayed messages are delivered at their times, and the sweeper runs every minute.
@@ -406,7 +395,7 @@ def _services(destinations: tuple[Destination | Api, ...], apis: Mapping[Api, Se
 
 
 def _takers(
-    entities: tuple[Entity[Any], ...], destinations: tuple[Destination, ...], queues: Mapping[str, Entity[Any]]
+    entities: tuple[Entity[Any], ...], destinations: list[Destination], queues: Mapping[str, Entity[Any]]
 ) -> dict[str, Entity[Any]]:
     """By destination the entity type of this application that takes the messages."""
     types = {entity.name: entity for entity in entities}
@@ -415,12 +404,8 @@ def _takers(
         require("A receiver in queues=", entity, Entity, "the Entity that takes the messages")
     if unknown := set(queues) - {destination.name for destination in destinations}:
         raise ConfigurationError(f"queues= names {min(unknown)!r}, which is no destination. Add it to destinations=.")
-    leading = {
-        destination.name: destination.to if isinstance(destination.to, str) else destination.to.name
-        for destination in destinations
-        if destination.to is not None
-    }
-    named = {**leading, **{name: entity.name for name, entity in queues.items()}}
+    leading = {item.name: item.to for item in destinations if item.to is not None} | dict(queues)
+    named = {name: to if isinstance(to, str) else to.name for name, to in leading.items()}
     if missing := {name for name in queues if named[name] not in types}:
         raise ConfigurationError(
             f"queues= gives {min(missing)!r} an entity type that is not among the entities. Add it."

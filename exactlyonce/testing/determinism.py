@@ -80,13 +80,7 @@ _LIBRARIES: Final = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """A call with a different result every time.
-
-    Attributes:
-        call: the call, such as `time.time()`.
-        place: file and line in the handler's code.
-        advice: the replacement.
-    """
+    """A call with a different result every time, its file and line in the handler's code, and the replacement."""
 
     call: str
     place: str
@@ -319,12 +313,10 @@ def _differences(first: Ran[Any], second: Ran[Any]) -> Iterator[str]:
         yield f"{len(first.sent)} messages sent at first, then {len(second.sent)}"
     for number, (sent, other) in enumerate(zip(first.sent, second.sent, strict=False), start=1):
         yield from _between(f"message {number} ({_type_of(sent)})", _parts(sent), _parts(other))
-    for number, (call, repeated) in enumerate(zip_longest(first.calls, second.calls), start=1):
-        if call != repeated:
-            yield f"call {number}"
-    for number, (blob, again) in enumerate(zip_longest(first.blobs, second.blobs), start=1):
-        if blob != again:
-            yield f"blob {number}"
+    for kind, those, others in (("call", first.calls, second.calls), ("blob", first.blobs, second.blobs)):
+        for number, (item, again) in enumerate(zip_longest(those, others), start=1):
+            if item != again:
+                yield f"{kind} {number}"
 
 
 class _Turned(set[Any]):

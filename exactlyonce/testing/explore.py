@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import count, starmap
+from itertools import starmap
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -16,9 +15,8 @@ from exactlyonce.handling.messages import EntityKey, message_type
 from exactlyonce.handling.routes import Destination
 from exactlyonce.records.ledger import read_entity
 from exactlyonce.testing.app import App
-from exactlyonce.testing.exploring.messages import LeftOut, Waiting
+from exactlyonce.testing.exploring.messages import LeftOut, waiting_in
 from exactlyonce.testing.exploring.model import Application, Bounds, Move, State
-from exactlyonce.values.envelope import Envelope
 
 if TYPE_CHECKING:
     from yieldcheck import Report
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
 EntityState = TypeVar("EntityState")
 MOST_STATES: Final = 100_000
 """Default limit of states, at which an exploration gives up."""
-_WIDTH: Final = 100
 _NAMED: Final = 3  # Message types that an exploration names on giving up.
 _PRINTED_EVERY: Final = 3.0  # Seconds.
 
@@ -175,9 +172,38 @@ def explore(
         ConfigurationError: a message has no entity type; `leave_out` names neither a message type nor an entity type of this
             application; or yieldcheck is missing.
     """
+    try:
+        from yieldcheck import check  # noqa: PLC0415  # Only explorations need it.
+    except ImportError:
+        raise ConfigurationError(
+            "explore(...) needs the package yieldcheck, which exactlyonce-dev brings: install it."
+        ) from None
     bounds = Bounds(instances, faults, interruptions, may_fail, releases, _left_out(app, leave_out), reduced)
-    exploration = _Exploration(app, messages, bounds, _Judge(app, invariant, in_the_end))
-    return exploration.run(most_states, progress or _Line())
+    began, tell, judge = perf_counter(), progress or _Line(), _Judge(app, invariant, in_the_end)
+    application = Application(app, waiting_in(app, messages), judge, bounds)
+
+    def search(faults: int, interruptions: int) -> Report[State, Move]:
+        application.allow(faults, interruptions)
+        return check(
+            application,
+            most_states,
+            show=lambda report: tell(Progress(report.states, report.depth, perf_counter() - began)),
+            split=(lambda state: state.split) if reduced else None,
+        )
+
+    for allowed in bounds.allowed():  # The simplest stories first: a story with fewer faults says more.
+        report = search(*allowed)
+        if report.violation is not None:
+            raise InvariantBroken(report.violation, _told(report.path), report.states)
+        if not report.complete:
+            raise Unexplored(_too_many(report, application, bounds))
+    if judge.doubts:
+        judge.accuse()
+        report = next(item for item in starmap(search, bounds.allowed()) if item.violation is not None)
+        raise Unexplored(_too_short(report, application, bounds))
+    if not judge.ends:
+        raise Unexplored("No story comes to an end, so in_the_end was never looked at: some message is tried for ever.")
+    return Explored(report.states, report.transitions, report.depth, _unexplored(application, bounds))
 
 
 def _left_out(app: App, types: Iterable[type | Entity[Any]]) -> LeftOut:
@@ -205,17 +231,10 @@ class _Line:
 class _Judge:
     """Judges states.
 
-    Args:
-        app: the explored application.
-        invariant, in_the_end: as for `explore`.
-
     Attributes:
-        application: the model whose states are judged.
         ends: whether a story has ended, or there is no `in_the_end`.
         doubts: whether `in_the_end` failed in a state with a waiting message beyond the limit of releases.
     """
-
-    application: Application
 
     def __init__(self, app: App, invariant: Invariant | None, in_the_end: Invariant | None) -> None:
         self._app = app
@@ -231,12 +250,12 @@ class _Judge:
         self._accusing = True
         self._known.clear()
 
-    def __call__(self, state: State) -> str | None:
-        over = self.application.is_good_end(state)
-        cut_off = over and self.application.is_cut_off(state)
+    def __call__(self, application: Application, state: State) -> str | None:
+        over = application.is_good_end(state)
+        cut_off = over and application.is_cut_off(state)
         moment = over, cut_off, state.documents, state.arrived, state.failed
         if moment not in self._known:  # A repeated moment also gets the same words.
-            self._known[moment] = self._judged(Seen(self._app, self.application, state), over=over, cut_off=cut_off)
+            self._known[moment] = self._judged(Seen(self._app, application, state), over=over, cut_off=cut_off)
         return self._known[moment]
 
     def _judged(self, seen: Seen, *, over: bool, cut_off: bool) -> str | None:
@@ -249,80 +268,6 @@ class _Judge:
             return broken
         self.doubts = True
         return None
-
-
-class _Exploration:
-    """An exploration of an application: a search for each number of faults and interruptions.
-
-    Args:
-        app: the explored application.
-        messages: the waiting messages, besides those of the application.
-        bounds: the bounds of the exploration.
-        judge: judges states.
-    """
-
-    def __init__(
-        self,
-        app: App,
-        messages: Iterable[tuple[str | Destination | Entity[Any], object]],
-        bounds: Bounds,
-        judge: _Judge,
-    ) -> None:
-        try:
-            from yieldcheck import check  # noqa: PLC0415  # Only explorations need it.
-        except ImportError:
-            raise ConfigurationError(
-                "explore(...) needs the package yieldcheck, which exactlyonce-dev brings: install it."
-            ) from None
-        self._check = check
-        self._bounds = bounds
-        self._judge = judge
-        self._application = judge.application = _application(app, bounds, judge)
-        self._application.begin(app.host.accounts.documents, _waiting(app, messages), app.host.has_arrived)
-
-    def run(self, most_states: int, tell: Callable[[Progress], None]) -> Explored:
-        """Search until a story breaks an invariant, or to the end."""
-        began, judge, application, bounds = perf_counter(), self._judge, self._application, self._bounds
-
-        def search(faults: int, interruptions: int) -> Report[State, Move]:
-            application.allow(faults, interruptions)
-            return self._check(
-                application,
-                most_states,
-                show=lambda report: tell(Progress(report.states, report.depth, perf_counter() - began)),
-                split=(lambda state: state.split) if bounds.reduced else None,
-            )
-
-        for allowed in bounds.allowed():  # The simplest stories first: a story with fewer faults says more.
-            report = search(*allowed)
-            if report.violation is not None:
-                raise InvariantBroken(report.violation, _told(report.path), report.states)
-            if not report.complete:
-                raise Unexplored(_too_many(report, application, bounds))
-        if judge.doubts:
-            judge.accuse()
-            report = next(item for item in starmap(search, bounds.allowed()) if item.violation is not None)
-            raise Unexplored(_too_short(report, application, bounds))
-        if not judge.ends:
-            raise Unexplored(
-                "No story comes to an end, so in_the_end was never looked at: some message is tried for ever."
-            )
-        return Explored(report.states, report.transitions, report.depth, _unexplored(application, bounds))
-
-
-def _application(app: App, bounds: Bounds, judge: _Judge) -> Application:
-    """The model of an application."""
-    return Application(
-        routes=app.host.parts.routes,
-        lifetimes=app.host.accounts.ownership.lifetimes(),
-        entities={entity.name: entity for entity in app.once.entities},
-        takers=app.host.takers,
-        replies=partial(_replies, app),
-        now=app.now,
-        show=lambda envelope: _shortened(repr(app.read(envelope))),
-        judge=judge,
-        bounds=bounds,
-    )
 
 
 def _too_many(report: Report[State, Move], application: Application, bounds: Bounds) -> str:
@@ -338,7 +283,7 @@ def _too_many(report: Report[State, Move], application: Application, bounds: Bou
 
 def _leave_out(application: Application) -> str:
     """Advice on messages to leave out: those that follow from others of their type, if there are any."""
-    endless = sorted({message.kind for message in application.messages if message.beyond})
+    endless = _beyond(application)
     return (
         f"leave out what goes on for ever: leave_out=({', '.join(endless)},)"
         if endless
@@ -348,7 +293,7 @@ def _leave_out(application: Application) -> str:
 
 def _too_short(report: Report[State, Move], application: Application, bounds: Bounds) -> str:
     """The reason why an end proves nothing, with the story of that end."""
-    waiting = sorted({message.kind for message in application.messages if message.beyond})
+    waiting = _beyond(application)
     return (
         f"{report.violation}\nThat may be right: {_list(waiting)} would come once more, but not more than {bounds.releases} "
         "releases in a row are explored, and in_the_end may hold afterwards. Give a higher releases=; or, if in_the_end has "
@@ -357,15 +302,19 @@ def _too_short(report: Report[State, Move], application: Application, bounds: Bo
 
 
 def _unexplored(application: Application, bounds: Bounds) -> tuple[str, ...]:
-    beyond = sorted({message.kind for message in application.messages if message.beyond})
     left_out = sorted({message.kind for message in application.messages if message.left_out})
     return (
-        *(f"releases of {kind} beyond {bounds.releases}" for kind in beyond),
+        *(f"releases of {kind} beyond {bounds.releases}" for kind in _beyond(application)),
         *(f"{kind}, which was left out" for kind in left_out),
         f"more than {_many(bounds.faults, 'fault')} or {_many(bounds.interruptions, 'interruption')} in a story",
         f"more than {_many(bounds.instances, 'instance')}",
         "the passing of time, what the sweeper does besides releases, clean-up, poison messages, and requests over HTTP",
     )
+
+
+def _beyond(application: Application) -> list[str]:
+    """The types whose messages wait beyond the limit of releases."""
+    return sorted({message.kind for message in application.messages if message.beyond})
 
 
 def _many(count: int, noun: str) -> str:
@@ -374,35 +323,6 @@ def _many(count: int, noun: str) -> str:
 
 def _list(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
-
-
-def _waiting(app: App, messages: Iterable[tuple[str | Destination | Entity[Any], object]]) -> list[Waiting]:
-    """The messages that wait at the start: those of the application and those of the test."""
-    waiting: list[Waiting] = []
-    numbers = count(1)
-    for item in app.host.unprocessed:
-        if item.entity is None:
-            waiting += _replies(app, item.destination, item.envelope)[:1]
-        else:
-            waiting.append(Waiting(item.destination, item.entity, item.envelope))
-    for to, message in messages:
-        name = to if isinstance(to, str) else to.name
-        # A source of its own: the ids differ from all ids of the test.
-        waiting.append(Waiting(name, app.taker(to), app.envelope(message, f"explored-{next(numbers)}", "explore")))
-    return waiting
-
-
-def _replies(app: App, destination: str, envelope: Envelope) -> tuple[Waiting, ...]:
-    """The possible replies to a message in a queue, most likely first; none unless the message is a call."""
-    if destination not in app.host.apis:
-        return ()
-    replies = app.host.loop.run(app.host.replies(destination, envelope))
-    takers = app.host.takers
-    return tuple(
-        Waiting(reply.destination, takers[reply.destination], Envelope.read(reply.envelope.text))
-        for reply in replies
-        if reply.destination in takers
-    )
 
 
 def _broken(invariant: Invariant | None, seen: Seen) -> str | None:
@@ -434,7 +354,3 @@ def _told(path: Iterable[Move]) -> tuple[str, ...]:
             lines.append(f"instance {move.instance + 1} {move.said}")
         last = move.instance
     return tuple(lines)
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"

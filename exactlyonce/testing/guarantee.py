@@ -7,7 +7,7 @@ specification keep their names. Messages are compared by hashes of their keys, s
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
 
@@ -131,26 +131,18 @@ def violations(facts: Facts, *, drained: bool) -> tuple[Violation, ...]:
 
 def at_most_one_state_change(commits: Iterable[Commit]) -> Iterator[Violation]:
     """A message appears at most once in an entity's history."""
-    transactions: dict[tuple[str, str], set[str]] = defaultdict(set)
-    versions: dict[tuple[str, str], set[int]] = defaultdict(set)
-    places: dict[tuple[str, str], set[Position]] = defaultdict(set)
+    kinds: dict[tuple[str, str, str], set[object]] = defaultdict(set)
     for commit in commits:
-        if commit.tx is not None:
-            transactions[commit.entity, commit.message].add(commit.tx)
-        if commit.version is not None:
-            versions[commit.entity, commit.message].add(commit.version)
-        if commit.place is not None:
-            places[commit.entity, commit.message].add(commit.place)
-    repeated: tuple[tuple[str, Mapping[tuple[str, str], Collection[object]]], ...] = (
-        ("by {} transactions", transactions),
-        ("in {} versions", versions),
-        ("at {} places", places),
-    )
-    for where, all_distinct in repeated:
-        for (entity, message), distinct in all_distinct.items():
-            if len(distinct) > 1:
-                detail = f"committed {where.format(len(distinct))}"
-                yield Violation("at_most_one_state_change", entity, message, detail)
+        for kind, value in (
+            ("by {} transactions", commit.tx),
+            ("in {} versions", commit.version),
+            ("at {} places", commit.place),
+        ):
+            if value is not None:
+                kinds[kind, commit.entity, commit.message].add(value)
+    for (kind, entity, message), distinct in kinds.items():
+        if len(distinct) > 1:
+            yield Violation("at_most_one_state_change", entity, message, f"committed {kind.format(len(distinct))}")
 
 
 def versions_are_distinct(commits: Iterable[Commit]) -> Iterator[Violation]:
@@ -161,9 +153,8 @@ def versions_are_distinct(commits: Iterable[Commit]) -> Iterator[Violation]:
             by_version[commit.entity, commit.version].add(commit.message)
     for (entity, version), messages in by_version.items():
         if len(messages) > 1:
-            yield Violation(
-                "versions_are_distinct", entity, min(messages), f"version {version} has {len(messages)} messages"
-            )
+            detail = f"version {version} has {len(messages)} messages"
+            yield Violation("versions_are_distinct", entity, min(messages), detail)
 
 
 def versions_rise(facts: Facts) -> Iterator[Violation]:
@@ -177,32 +168,23 @@ def at_most_one_output(facts: Facts) -> Iterator[Violation]:
 
     A message with an undone commit may be handled again on another state: each of its commits has a content.
     """
-    contents: dict[str, set[Output]] = defaultdict(set)
-    for output in facts.published:
-        contents[output.id].add(output)
     undone = {id for commit in facts.undone for id in commit.outputs}
     commits = {(id, item.tx) for item in (*facts.commits, *facts.undone) if item.tx is not None for id in item.outputs}
     times = Counter(id for id, _ in commits)
-    for id, copies in contents.items():
+    for id, copies in _by_id(facts.published).items():
         if len(copies) > (times[id] if id in undone else 1):
             yield Violation("at_most_one_output", "", "", f"output {id} was published with {len(copies)} contents")
 
 
 def consistent_state_and_output(facts: Facts) -> Iterator[Violation]:
     """Published outputs are those of the attempt whose state was committed."""
-    by_id: dict[str, set[Output]] = defaultdict(set)
-    for output in facts.published:
-        by_id[output.id].add(output)
+    by_id = _by_id(facts.published)
     for commit in {*facts.commits, *facts.undone}:
         if commit.digest is not None and commit.outputs and all(id in by_id for id in commit.outputs):
             sent = product(*(by_id[id] for id in commit.outputs))
             if all(digest(outputs) != commit.digest for outputs in sent):
-                yield Violation(
-                    "consistent_state_and_output",
-                    commit.entity,
-                    commit.message,
-                    "other outputs than the committed ones",
-                )
+                detail = "other outputs than the committed ones"
+                yield Violation("consistent_state_and_output", commit.entity, commit.message, detail)
 
 
 def no_ghost_output(facts: Facts) -> Iterator[Violation]:
@@ -264,6 +246,14 @@ def termination(facts: Facts) -> Iterator[Violation]:
     """No commit stays unpublished."""
     for entity, message in facts.owing:
         yield Violation("termination", entity, message, "its outputs are still owed")
+
+
+def _by_id(published: Iterable[Output]) -> dict[str, set[Output]]:
+    """The contents that were published under each id."""
+    contents: dict[str, set[Output]] = defaultdict(set)
+    for output in published:
+        contents[output.id].add(output)
+    return contents
 
 
 def _hashed(messages: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:

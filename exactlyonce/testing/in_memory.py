@@ -46,12 +46,7 @@ _MAX_BYTES: Final = 48 * 1024
 
 
 class Queues:
-    """Queues in memory: they take every message, and tell the host.
-
-    Args:
-        arrived: called with the destination and each output.
-        interruptions: the interruptions of publishing; None for none.
-    """
+    """Queues in memory: they take every message, and tell `arrived` of the destination and each output."""
 
     max_bytes = _MAX_BYTES
 
@@ -73,18 +68,7 @@ class Queues:
 
 
 class MemoryAccounts:
-    """Store, queues and blobs in memory: `Accounts` of an application.
-
-    Args:
-        settings: the settings of the application.
-        entities, destinations: as for the application.
-        clock: the clock of the accounts.
-        losses: the lost replies of the store.
-        interruptions: the interruptions of steps on the store; None for none.
-        queues: the queues of all destinations.
-        wire: the wire to the called services.
-        blobs: whether there is a container for blobs.
-    """
+    """Store, queues and blobs in memory: `Accounts` of an application."""
 
     def __init__(
         self,
@@ -131,14 +115,7 @@ MINUTE: Final = 60.0
 
 @dataclass(eq=False)
 class Delivery:
-    """A message in a queue.
-
-    Attributes:
-        entity: the type whose handlers take the message; None for a call.
-        destination: the queue.
-        body: the envelope, as JSON.
-        times: number of deliveries.
-    """
+    """A message in a queue, and how often it was delivered. A call is for no entity type."""
 
     entity: Entity[Any] | None
     destination: str
@@ -162,26 +139,16 @@ class Host:
     killed; the next process knows only the stored documents.
 
     Args:
-        entities, destinations: as for the application.
         services: by the name of an `Api` the function in its place.
         takers: by destination the entity type that takes the messages. Any other destination keeps its messages.
-        start: the time of day at the start.
-        blobs: whether there is a container for blobs.
 
     Attributes:
-        once: the application.
-        loop, clock: the application's time.
-        wire: the wire to the called services.
-        losses: the lost replies of the store.
-        interruptions: the interruptions of steps.
+        once, parts: the application of the present process.
         kills: number of times that the process was killed.
         sent: by destination the distinct messages that arrived, by source and id.
         failures: the errors of messages that were given up, in order.
         slow: by destination the delays of the next messages.
         twice: random order of deliveries, each made twice; None for single deliveries in order.
-        takers: as given.
-        apis: the called services, by name.
-        parts: the parts of the application.
         delayed: deliveries whose time has not come.
     """
 

@@ -50,14 +50,7 @@ STEPS: Final = WRITES | {Publish.__name__}
 
 @dataclass
 class Planned:
-    """A planned interruption.
-
-    Attributes:
-        what: the interruption.
-        steps: the names of the effects that may be interrupted.
-        type: type of the entity; None for any.
-        skip: number of such steps that go on before.
-    """
+    """A planned interruption of one of some effects, for an entity type or any, after a number of such steps that go on."""
 
     what: Interruption
     steps: frozenset[str]
@@ -111,12 +104,7 @@ class Interruptions:
 
 
 class InterruptedStore:
-    """A store whose steps are interrupted.
-
-    Args:
-        store: performs the steps.
-        interruptions: the planned interruptions.
-    """
+    """A store whose steps are interrupted."""
 
     def __init__(self, store: AsyncStore, interruptions: Interruptions) -> None:
         self._store = store

@@ -134,20 +134,12 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         return handle
 
     def call_later(  # type: ignore[override]
-        self,
-        delay: float,
-        callback: Callable[..., object],
-        *args: Any,
-        context: Context | None = None,
+        self, delay: float, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
         return self.call_at(self._now + delay, callback, *args, context=context)
 
     def call_at(  # type: ignore[override]
-        self,
-        when: float,
-        callback: Callable[..., object],
-        *args: Any,
-        context: Context | None = None,
+        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
         handle = asyncio.TimerHandle(when, callback, args, self, context)
         heapq.heappush(self._timers, (when, next(self._order), handle))
@@ -180,13 +172,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
 
 class VirtualClock:
-    """The loop's time as the drivers' clock, and as the store's.
-
-    Args:
-        loop: the loop with the time.
-        ahead: seconds by which the clock is wrong.
-        start: the time of day at the loop's start.
-    """
+    """The loop's time as the drivers' clock, and as the store's; `ahead` is the seconds by which it is wrong."""
 
     def __init__(self, loop: VirtualLoop, ahead: float = 0.0, start: datetime = START) -> None:
         self._loop = loop

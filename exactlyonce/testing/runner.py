@@ -110,10 +110,8 @@ def run(
         context.close()
     if result is None and not context.deleted:
         raise NoStateReturned("The handler returned nothing. Return the new state, or call context.delete().")
-    called = tuple(context.calls.values())
-    return Ran(
-        result, tuple(context.sent), context.deleted, tuple(context.written), context.answer, called, context.cancelled
-    )
+    sent, written, called = tuple(context.sent), tuple(context.written), tuple(context.calls.values())
+    return Ran(result, sent, context.deleted, written, context.answer, called, context.cancelled)
 
 
 class _Recorder(Context):
@@ -126,9 +124,7 @@ class _Recorder(Context):
         if destinations is None:
             routes: Routes = _Anywhere(blobs=blobs)
         else:
-            queues = [
-                destination.queue if isinstance(destination, Api) else destination for destination in destinations
-            ]
+            queues = [item.queue if isinstance(item, Api) else item for item in destinations]
             routes = _Given({queue.name: MAX_OUTPUT_BYTES for queue in queues}, subscribers_of(queues), blobs=blobs)
         super().__init__(origin, now, routes, tx="t-1", version=1, kept=kept)
         self.sent: list[Sent] = []

@@ -26,13 +26,13 @@ from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.routes import Destination, Routes
 from exactlyonce.handling.runner import AgeCheck, Runner
 from exactlyonce.protocols.resequencer.gaps import REPLAY
-from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry, read_companion
+from exactlyonce.records.companions import ColocatedRecord, NumberedMessage, StreamEntry, read_companion
 from exactlyonce.records.ledger import OUTBOX, Ledger, Mark, read_entity, split
 from exactlyonce.records.library import BOOKS, Book, number_of, read_book
 from exactlyonce.records.outbox import Output
 from exactlyonce.stores.memory.partitions import Fate, MemoryPartitions, Partition, Trouble, Version
 from exactlyonce.stores.memory.store import MemoryStore
-from exactlyonce.testing.guarantee import Commit, CommitRecord, Facts, Position
+from exactlyonce.testing.guarantee import Commit, Facts, Position
 from exactlyonce.transports.port import MemoryTransport
 from exactlyonce.values.envelope import EntityRef, Envelope, key_of, message_hash
 from exactlyonce.values.frozen_json import Json
@@ -115,7 +115,6 @@ class _Told(NamedTuple):
         document: the written document; None for a deletion.
         commits: the commits of the write; owed commits of earlier writes are repeated.
         ledger: the ledger of an entity.
-        record: the stream entry or record.
         skipped: the number that a read model gave up.
         late: a message that came for a skipped number.
         owing: by entity and message hash, the transactions whose outputs the document owes; None in companions.
@@ -124,7 +123,6 @@ class _Told(NamedTuple):
     document: Json | None
     commits: tuple[Commit, ...] = ()
     ledger: Ledger = Ledger()
-    record: CommitRecord | None = None
     skipped: tuple[str, Position] | None = None
     late: tuple[str, str] | None = None
     owing: Mapping[tuple[str, str], str | None] = MappingProxyType({})
@@ -159,21 +157,18 @@ class StoreHistory:
         """From records, marks, entries of outboxes and documents of numbers. Marks of one commit have versions by time."""
         return [commit for item in self._all for commit in item.commits]
 
-    @property
-    def records(self) -> dict[tuple[str, str], CommitRecord]:
-        """Stream entries and records, by key of the entity and transaction."""
-        records = (item.record for item in self._all)
-        return {(record.entity, record.tx): record for record in records if record is not None}
-
-    @property
-    def skipped(self) -> set[tuple[str, Position]]:
-        """As in `Facts`."""
-        return {item.skipped for item in self._all if item.skipped is not None}
-
-    @property
-    def late(self) -> set[tuple[str, str]]:
-        """As in `Facts`."""
-        return {item.late for item in self._all if item.late is not None}
+    def facts(self, published: tuple[Output, ...] = (), acknowledged: Iterable[tuple[str, str]] = ()) -> Facts:
+        """The facts of the documents, with those of queues and deliveries."""
+        return Facts(
+            tuple(self.commits),
+            published,
+            frozenset(acknowledged),
+            self.owing,
+            frozenset(item.skipped for item in self._all if item.skipped is not None),
+            frozenset(item.late for item in self._all if item.late is not None),
+            frozenset(self.fallen),
+            tuple(self.undone),
+        )
 
     @property
     def owing(self) -> frozenset[tuple[str, str]]:
@@ -229,7 +224,8 @@ def _marked(ref: EntityRef, before: Ledger, ledger: Ledger) -> Iterator[Commit]:
 
 
 def _of_companion(version: Version, before: list[_Told], batch: str, entries: dict[tuple[str, str], Commit]) -> _Told:
-    companion = _companion(version.companion or {})
+    type, *partition, id = json.loads((version.companion or {})["entity"])
+    companion = read_companion(EntityRef(type, tuple(partition), id), version.companion or {})
     match companion:
         case NumberedMessage(held=None, message=None):
             return _Told(version.document, skipped=(companion.entity, (companion.channel, companion.number)))
@@ -242,7 +238,7 @@ def _of_companion(version: Version, before: list[_Told], batch: str, entries: di
             return _Told(version.document, (replace(commit, place=released.place),))
         case ColocatedRecord() | StreamEntry():
             owing = {} if companion.owed is None else {(companion.entity, message_hash(companion.message)): None}
-            return _Told(version.document, (Commit.of(companion.entity, companion),), record=companion, owing=owing)
+            return _Told(version.document, (Commit.of(companion.entity, companion),), owing=owing)
     return _Told(version.document)
 
 
@@ -265,11 +261,6 @@ def _batches(partition: Partition) -> Iterator[list[Version]]:
         yield batch
 
 
-def _companion(document: dict[str, Any]) -> Companion:
-    type, *partition, id = json.loads(document["entity"])
-    return read_companion(EntityRef(type, tuple(partition), id), document)
-
-
 Result = TypeVar("Result")
 
 
@@ -288,9 +279,7 @@ class World:
         random: source of transaction ids and jitter.
         trouble: fates of the store's writes and reads.
         outcome: fates of sends; see `MemoryTransport`.
-        clock: the clock of all processes and of the store.
-        store: the store; None for a fresh `MemoryStore`.
-        lifetimes: the lifetimes of messages.
+        clock, store, lifetimes: those of all processes; None for fresh ones.
     """
 
     def __init__(
@@ -311,27 +300,19 @@ class World:
         self.transport = MemoryTransport(outcome=outcome)
         self.acknowledged: set[tuple[str, str]] = set()
         self._put_back: set[str] = set()
-        self._destinations = tuple(destinations)
-        self._addresses = {
-            destination.name: Address(self.transport, destination.name) for destination in self._destinations
-        }
+        destinations = tuple(destinations)
+        self._addresses = {destination.name: Address(self.transport, destination.name) for destination in destinations}
         self._publisher = Publisher(self._addresses)
-        self.routes = Routes.to(self._destinations, self._publisher.limits)
+        self.routes = Routes.to(destinations, self._publisher.limits)
 
-    def process(
-        self,
-        *,
-        memory: int = BUDGET,
-        backoff: Backoff | None = None,
-        observer: Observer | None = None,
-    ) -> Process:
-        """Start a process without memories; `memory` is the budget of its memories, in bytes."""
+    def process(self, *, backoff: Backoff | None = None, observer: Observer | None = None) -> Process:
+        """Start a process without memories."""
         runtime = Runtime(
             self.clock, self.random, lambda: f"{self.random.getrandbits(128):032x}", ObserverSlot(observer)
         )
         driver = AsyncDriver(Awaited(self.store), Publisher(self._addresses), runtime, lifetimes=lambda: self.lifetimes)
         retrying = Retrying(backoff or Backoff(), self.random)
-        return Process(self, driver, retrying, Lanes(driver, retrying, self.clock, memory))
+        return Process(self, driver, retrying, Lanes(driver, retrying, self.clock, BUDGET))
 
     @property
     def published(self) -> tuple[Output, ...]:
@@ -340,18 +321,8 @@ class World:
 
     def facts(self) -> Facts:
         """All observable facts since the first write."""
-        history = self._history
         sent = (output for output in self.published if output.envelope.value["type"] != REPLAY)
-        return Facts(
-            tuple(history.commits),
-            tuple(sent),
-            frozenset(self.acknowledged),
-            history.owing,
-            frozenset(history.skipped),
-            frozenset(history.late),
-            frozenset(history.fallen),
-            tuple(history.undone),
-        )
+        return self._history.facts(tuple(sent), self.acknowledged)
 
     def backup(self, entity: EntityRef) -> Backup:
         """The present documents in the partition of an entity."""
@@ -390,12 +361,8 @@ class Process:
 
     async def deliver(self, type: Entity[Any], envelope: Envelope, strategy: Strategy | None = None) -> None:
         """Deliver a message once. Returning acknowledges the message; raising gives it back."""
-        ref = type.ref_of(envelope)
-        runner, strategy, lifetimes = (
-            Runner(type, ref, self._world.routes),
-            strategy or type.strategy,
-            self._world.lifetimes,
-        )
+        ref, strategy, lifetimes = type.ref_of(envelope), strategy or type.strategy, self._world.lifetimes
+        runner = Runner(type, ref, self._world.routes)
         handle = AgeCheck(runner, ref, lifetimes, strategy.forgets)
         retention = lifetimes.retention.kept(self._world.clock.now())
         await self._lanes.process(

@@ -37,6 +37,7 @@ from exactlyonce.testing.contracts.samples import (
     entries,
     owned_entity,
     put,
+    reply_to,
     save,
     together,
     unique,
@@ -183,17 +184,15 @@ class CompanionContract:
         assert await companions_now(store, entity, *ids) == (changed,)
 
     @pytest.mark.parametrize("search", SEARCHES)
-    async def test_a_companion_that_cannot_be_read_is_never_left_out(self, store: AsyncStore, search: str) -> None:
+    @pytest.mark.parametrize(
+        ("name", "value", "error"), [("owed", "nothing", DamagedDocument), ("schema", 2, NewerSchema)]
+    )
+    async def test_a_companion_that_cannot_be_read_is_never_left_out(
+        self, store: AsyncStore, search: str, name: str, value: object, error: type[Exception]
+    ) -> None:
         entity = owned_entity()
-        await put(store, entity, a_colocated(entity, "web/1", owes=True), owed="nothing")
-        with pytest.raises(DamagedDocument, match="owed"):
-            await SEARCHES[search](store, entity)
-
-    @pytest.mark.parametrize("search", SEARCHES)
-    async def test_a_companion_of_a_newer_schema_is_not_misread(self, store: AsyncStore, search: str) -> None:
-        entity = owned_entity()
-        await put(store, entity, a_colocated(entity, "web/1", owes=True), schema=2)
-        with pytest.raises(NewerSchema):
+        await put(store, entity, a_colocated(entity, "web/1", owes=True), **{name: value})
+        with pytest.raises(error, match=name):
             await SEARCHES[search](store, entity)
 
     async def test_a_document_of_the_users_is_not_taken_for_a_companion(self, store: AsyncStore) -> None:
@@ -216,9 +215,7 @@ class CompanionContract:
 
 async def owing(store: AsyncStore, entity: EntityRef) -> tuple[tuple[Any, str], ...]:
     """The records that owe outputs, each with its ETag."""
-    reply = await store.perform(FindOwing(entity))
-    assert isinstance(reply, FoundCompanions)
-    return reply.companions
+    return (await reply_to(store, FindOwing(entity), FoundCompanions)).companions
 
 
 # Entries of a version stream.
@@ -245,9 +242,9 @@ class StreamContract:
     async def test_an_entry_that_was_found_can_be_deleted_as_it_was(self, store: AsyncStore) -> None:
         entity = owned_entity()
         saved = await together(store, entity, an_entry(entity, 1), an_entry(entity, 2))
-        reply = await store.perform(FindEntries(entity, ((1, 1),), saved.token))
-        assert isinstance(reply, FoundCompanions)
-        ((entry, etag),) = reply.companions
+        ((entry, etag),) = (
+            await reply_to(store, FindEntries(entity, ((1, 1),), saved.token), FoundCompanions)
+        ).companions
         await store.perform(DeleteCompanions(entity, ((id_of(entity, entry), etag),)))
         later = await save(store, EntityRef(OWNED, entity.partition, unique()))
         assert await entries(store, entity, (1, 2), token=later.token) == [2]
@@ -262,19 +259,12 @@ class StreamContract:
     ) -> None:
         entity = owned_entity()
         other = owned_entity(str(entity.partition[0]))
-        sent = {
-            3: [("c1", 5)],
-            2: [("c1", 3), ("c2", 1), ("c1", 4)],
-            1: [("c1", 2), ("c1", 1)],
-            4: [("c3", 3), ("c2", 2)],
-            5: [],
-        }
-        await together(store, entity, *(an_entry_that_sent(entity, version, sent[version]) for version in sent))
-        saved = await together(store, other, an_entry_that_sent(other, 7, [("c1", 3)]), an_entry(other, 8))
-        assert await numbered(store, entity, (1, 99), token=saved.token) == (1, 2, 3)
-        assert await numbered(store, entity, (2, 3), token=saved.token) == (1, 2)
-        assert await numbered(store, entity, (4, 4), token=saved.token) == (2,)
-        assert await numbered(store, entity, (6, 9), token=saved.token) == ()
+        sent = {3: ["c1 5"], 2: ["c1 3", "c2 1", "c1 4"], 1: ["c1 2", "c1 1"], 4: ["c3 3", "c2 2"], 5: []}
+        await together(store, entity, *(an_entry_that_sent(entity, version, *sent[version]) for version in sent))
+        saved = await together(store, other, an_entry_that_sent(other, 7, "c1 3"), an_entry(other, 8))
+        for numbers, versions in [((1, 99), (1, 2, 3)), ((2, 3), (1, 2)), ((4, 4), (2,)), ((6, 9), ())]:
+            reply = await store.perform(FindNumbered(entity, "c1", numbers, saved.token))
+            assert reply == FoundNumbered(versions)
 
     async def test_an_entry_that_cannot_be_read_is_never_left_out(self, store: AsyncStore) -> None:
         entity = owned_entity()
@@ -283,16 +273,8 @@ class StreamContract:
             await entries(store, entity, (1, 1), token=None)
 
 
-async def numbered(
-    store: AsyncStore, entity: EntityRef, numbers: tuple[int, int], token: str | None
-) -> tuple[int, ...]:
-    """The versions that sent numbers of channel c1."""
-    reply = await store.perform(FindNumbered(entity, "c1", numbers, token))
-    assert isinstance(reply, FoundNumbered)
-    return reply.versions
-
-
-def an_entry_that_sent(entity: EntityRef, version: int, sent: list[tuple[str, int]]) -> StreamEntry:
-    """An entry with outputs in these channels, with these numbers."""
+def an_entry_that_sent(entity: EntityRef, version: int, *places: str) -> StreamEntry:
+    """An entry with outputs at these places: each a channel and a number."""
+    sent = [(channel, int(number)) for channel, number in map(str.split, places)]
     outputs = (OutputRef(f"o-{number}", "boards", Place(channel, "board/b", number)) for channel, number in sent)
     return replace(an_entry(entity, version), outputs=tuple(outputs))

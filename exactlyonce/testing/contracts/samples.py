@@ -7,10 +7,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from uuid import uuid4
 
 from exactlyonce.effects.companions import FindEntries, FoundCompanions, LoadCompanions, SaveBatch
+from exactlyonce.effects.effect import Effect
 from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import (
     FindPages,
@@ -32,6 +33,7 @@ from exactlyonce.stores.port import AsyncStore
 from exactlyonce.values.envelope import EntityRef, PartitionValue
 from exactlyonce.values.frozen_json import Json
 
+Reply = TypeVar("Reply")
 PLAIN: Final = "contract-plain"
 OWNED: Final = "contract-owned"
 LEVELS: Final = "contract-levels"
@@ -100,33 +102,33 @@ def _put(document: dict[str, Any], names: list[str], value: PartitionValue) -> N
     document[names[-1]] = value
 
 
+async def reply_to(store: AsyncStore, effect: Effect[Any], kind: type[Reply]) -> Reply:
+    """The reply to an effect, which must be of this kind."""
+    reply = await store.perform(effect)
+    assert isinstance(reply, kind)
+    return reply
+
+
 async def save(store: AsyncStore, entity: EntityRef, etag: str | None = None, /, **properties: Any) -> Saved:
     """Save an entity; the save must succeed."""
-    reply = await store.perform(SaveEntity(entity, entity_document(entity, **properties), etag))
-    assert isinstance(reply, Saved)
-    return reply
+    return await reply_to(store, SaveEntity(entity, entity_document(entity, **properties), etag), Saved)
 
 
 async def load(store: AsyncStore, entity: EntityRef, token: str | None) -> Loaded:
     """Load an entity at or after a token."""
-    reply = await store.perform(LoadEntity(entity, token))
-    assert isinstance(reply, Loaded)
-    return reply
+    return await reply_to(store, LoadEntity(entity, token), Loaded)
 
 
 async def write(store: AsyncStore, entity: EntityRef, page: Page | None = None) -> str:
     """Write a page, by default page 1. Returns the token of the write."""
-    reply = await store.perform(WritePage(entity, page or a_page(entity), DAY))
-    assert isinstance(reply, Written)
-    return reply.token
+    return (await reply_to(store, WritePage(entity, page or a_page(entity), DAY), Written)).token
 
 
 async def find(
     store: AsyncStore, entity: EntityRef, *hashes: str, times: tuple[int, ...] = (), newest: int = -1, token: str | None
 ) -> list[int]:
     """The numbers of the pages in the reply, in order."""
-    reply = await store.perform(FindPages(entity, times, hashes, newest, token))
-    assert isinstance(reply, FoundPages)
+    reply = await reply_to(store, FindPages(entity, times, hashes, newest, token), FoundPages)
     return sorted(page.number for page in reply.pages)
 
 
@@ -137,23 +139,17 @@ async def now(store: AsyncStore, entity: EntityRef) -> str:
 
 async def staged_now(store: AsyncStore, entity: EntityRef, *transactions: str) -> tuple[StagedOutputs, ...]:
     """The present staged documents."""
-    reply = await store.perform(LoadStaged(entity, transactions, await now(store, entity)))
-    assert isinstance(reply, FoundStaged)
-    return reply.documents
+    return (await reply_to(store, LoadStaged(entity, transactions, await now(store, entity)), FoundStaged)).documents
 
 
 async def park(store: AsyncStore, entity: EntityRef, message: ParkedMessage) -> str:
     """Park a message. Returns the token of the write."""
-    reply = await store.perform(Park(entity, message))
-    assert isinstance(reply, Written)
-    return reply.token
+    return (await reply_to(store, Park(entity, message), Written)).token
 
 
 async def parked(store: AsyncStore, entity: EntityRef, message: str, token: str | None) -> FoundParked:
     """Look for a parked message, at or after a token."""
-    reply = await store.perform(LoadParked(entity, message, token))
-    assert isinstance(reply, FoundParked)
-    return reply
+    return await reply_to(store, LoadParked(entity, message, token), FoundParked)
 
 
 async def parked_now(store: AsyncStore, entity: EntityRef, message: str) -> FoundParked:
@@ -179,21 +175,8 @@ def an_answered(entity: EntityRef, request: str) -> RequestDocument:
     return RequestDocument(entity.key, request, AT, None, answer)
 
 
-def a_page(
-    entity: EntityRef,
-    number: int = 1,
-    *,
-    hashes: tuple[str, ...] = (),
-    blobs: tuple[str, ...] = (),
-) -> Page:
-    """The page of a number, from 1. Page 1 has the marks of 10 to 19 s since 1970, and was cut from version 10; and so on.
-
-    Args:
-        entity: the entity of the page.
-        number: the number of the page.
-        hashes: the hashes by which the page is searched.
-        blobs: transactions whose blobs were committed.
-    """
+def a_page(entity: EntityRef, number: int = 1, *, hashes: tuple[str, ...] = (), blobs: tuple[str, ...] = ()) -> Page:
+    """The page of a number, from 1. Page 1 has the marks of 10 to 19 s since 1970, and was cut from version 10; and so on."""
     begin, until = number * 10_000, number * 10_000 + 9_000
     marks = [Mark(at, f"m-{number:013}{end}", "f", True, "c0de", "-") for at, end in ((begin, "a"), (until, "b"))]
     return Page(
@@ -217,14 +200,7 @@ def a_book(id: str, used: int = 812) -> Book:
 def a_staged(
     entity: EntityRef, *, tx: str | None = None, size: int = 10, outputs: tuple[Output, ...] | None = None
 ) -> StagedOutputs:
-    """Staged outputs of a transaction.
-
-    Args:
-        entity: the sender.
-        tx: transaction id; a fresh id by default.
-        size: approximate bytes of the default envelope.
-        outputs: the outputs; None for a default output.
-    """
+    """Staged outputs of a transaction, by default of a fresh one, with an output of about `size` bytes."""
     envelope = Json.of({"id": "o-1", "data": {"padding": "x" * size, "text": "ÄÖÜ 🎯", "none": None}})
     output = Output("o-1", "receipts", envelope, 1.5)
     return StagedOutputs(entity.key, "web/m-1", tx or unique(), AT, (output,) if outputs is None else outputs)
@@ -285,18 +261,14 @@ async def together(
     store: AsyncStore, entity: EntityRef, *create: Companion, etag: str | None = None, **properties: Any
 ) -> Saved:
     """Save an entity and create companions; the batch must succeed."""
-    reply = await store.perform(SaveBatch(entity, entity_document(entity, **properties), etag, create))
-    assert isinstance(reply, Saved)
-    return reply
+    return await reply_to(store, SaveBatch(entity, entity_document(entity, **properties), etag, create), Saved)
 
 
 async def companions_of(
     store: AsyncStore, entity: EntityRef, *ids: str, token: str | None = None
 ) -> tuple[tuple[Companion, str], ...]:
     """Companions by id, each with its ETag."""
-    reply = await store.perform(LoadCompanions(entity, ids, token))
-    assert isinstance(reply, FoundCompanions)
-    return reply.companions
+    return (await reply_to(store, LoadCompanions(entity, ids, token), FoundCompanions)).companions
 
 
 async def companions_now(store: AsyncStore, entity: EntityRef, *ids: str) -> tuple[Companion, ...]:
@@ -307,8 +279,7 @@ async def companions_now(store: AsyncStore, entity: EntityRef, *ids: str) -> tup
 
 async def entries(store: AsyncStore, entity: EntityRef, *ranges: tuple[int, int], token: str | None) -> list[int]:
     """The versions of the entries in the reply."""
-    reply = await store.perform(FindEntries(entity, ranges, token))
-    assert isinstance(reply, FoundCompanions)
+    reply = await reply_to(store, FindEntries(entity, ranges, token), FoundCompanions)
     return [companion_document(entity, companion)["version"] for companion, _ in reply.companions]
 
 

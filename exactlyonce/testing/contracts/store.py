@@ -51,6 +51,7 @@ from exactlyonce.testing.contracts.samples import (
     load,
     owned_entity,
     plain_entity,
+    reply_to,
     save,
     together,
     unique,
@@ -73,8 +74,7 @@ class EntityContract:
     """Entities are loaded and saved, and kept apart."""
 
     async def test_an_entity_nobody_saved_is_absent(self, store: AsyncStore) -> None:
-        reply = await store.perform(LoadEntity(plain_entity()))
-        assert isinstance(reply, Loaded)
+        reply = await reply_to(store, LoadEntity(plain_entity()), Loaded)
         assert (reply.document, reply.etag, reply.timestamp) == (None, None, 0)
 
     async def test_a_created_entity_is_loaded_as_it_was_saved(self, store: AsyncStore) -> None:
@@ -88,8 +88,7 @@ class EntityContract:
     async def test_creating_an_existing_entity_is_a_conflict_and_changes_nothing(self, store: AsyncStore) -> None:
         entity = plain_entity()
         await save(store, entity, total=1)
-        reply = await store.perform(SaveEntity(entity, entity_document(entity, total=2), None))
-        assert isinstance(reply, Conflict)
+        reply = await reply_to(store, SaveEntity(entity, entity_document(entity, total=2), None), Conflict)
         assert (await load(store, entity, reply.token)).document == entity_document(entity, total=1)
 
     async def test_a_save_with_the_current_etag_replaces(self, store: AsyncStore) -> None:
@@ -108,8 +107,7 @@ class EntityContract:
         entity = plain_entity()
         first = await save(store, entity, total=1)
         await save(store, entity, first.etag, total=2)
-        reply = await store.perform(SaveEntity(entity, entity_document(entity, total=3), first.etag))
-        assert isinstance(reply, Conflict)
+        reply = await reply_to(store, SaveEntity(entity, entity_document(entity, total=3), first.etag), Conflict)
         assert (await load(store, entity, reply.token)).document == entity_document(entity, total=2)
 
     async def test_replacing_an_entity_that_is_not_there_is_a_conflict_and_creates_nothing(
@@ -117,8 +115,7 @@ class EntityContract:
     ) -> None:
         entity = plain_entity()
         etag = (await save(store, plain_entity(), total=1)).etag
-        reply = await store.perform(SaveEntity(entity, entity_document(entity, total=2), etag))
-        assert isinstance(reply, Conflict)
+        reply = await reply_to(store, SaveEntity(entity, entity_document(entity, total=2), etag), Conflict)
         assert (await load(store, entity, reply.token)).document is None
 
     @pytest.mark.parametrize("together", [False, True])
@@ -311,10 +308,8 @@ async def a_scene(store: AsyncStore) -> Scene:
         store, entity, entry_id(entity, "web/1"), entry_id(entity, "web/2"), token=old.token
     )
     later = replace(other, digest="another")
-    new = await store.perform(
-        SaveBatch(entity, entity_document(entity, total=2), old.etag, replace=((later, changed[1]),))
-    )
-    assert isinstance(new, Saved)
+    change = SaveBatch(entity, entity_document(entity, total=2), old.etag, replace=((later, changed[1]),))
+    new = await reply_to(store, change, Saved)
     return Scene(entity, old, new, (unchanged_entry, unchanged[1]), (other, changed[1]))
 
 
@@ -356,8 +351,7 @@ class BatchContract:
         )
         settled, entry = a_colocated(entity, "web/1"), an_entry(entity, 2)
         effect = SaveBatch(entity, entity_document(entity, total=2), first.etag, (entry,), replace=((settled, etag),))
-        second = await store.perform(effect)
-        assert isinstance(second, Saved)
+        second = await reply_to(store, effect, Saved)
         assert (await load(store, entity, second.token)).document == entity_document(entity, total=2)
         companions = await companions_of(store, entity, id_of(entity, record), id_of(entity, entry), token=second.token)
         assert [companion for companion, _ in companions] == [settled, entry]
@@ -369,8 +363,7 @@ class BatchContract:
     ) -> None:
         scene = await a_scene(store)
         entity = scene.entity
-        reply = await store.perform(WAYS_TO_FAIL[way](scene))
-        assert isinstance(reply, Conflict)
+        reply = await reply_to(store, WAYS_TO_FAIL[way](scene), Conflict)
         loaded = await load(store, entity, reply.token)
         assert (loaded.document, loaded.etag) == (entity_document(entity, total=2), scene.new.etag)
         ids = (entry_id(entity, f"web/{number}") for number in (1, 2, 8, 9))
@@ -382,8 +375,7 @@ class BatchContract:
         entity = owned_entity()
         entry = an_entry(entity, 1)
         etag = (await save(store, owned_entity())).etag
-        reply = await store.perform(SaveBatch(entity, entity_document(entity), etag, (entry,)))
-        assert isinstance(reply, Conflict)
+        reply = await reply_to(store, SaveBatch(entity, entity_document(entity), etag, (entry,)), Conflict)
         assert (await load(store, entity, reply.token)).document is None
         assert await companions_of(store, entity, id_of(entity, entry), token=reply.token) == ()
 

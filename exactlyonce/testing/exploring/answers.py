@@ -59,12 +59,7 @@ Place = tuple[str, Any]
 
 
 def transaction(message: int, count: int) -> str:
-    """A transaction id: the first number in a book of its own.
-
-    Args:
-        message: number of the message of the attempt.
-        count: number of ids given to attempts for the message before.
-    """
+    """A transaction id for an attempt of a message, after a number of earlier ids: the first number in a book of its own."""
     return numbered(f"{message:08x}{count:08x}0000", 1)
 
 
@@ -72,8 +67,6 @@ class Placed(NamedTuple):
     """A logical partition and its writes.
 
     Attributes:
-        place: the place of the partition.
-        log: the writes.
         within: positions inside batches.
         base: number of writes before the exploration, which every replica has.
         written: number of writes by the exploration, for the next ETag.
@@ -121,13 +114,9 @@ class Documents:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer to an effect.
+    """One answer to an effect: the reply, and the documents and words afterwards.
 
     Attributes:
-        reply: the reply to the strategy.
-        documents: the documents afterwards.
-        said: the words for the effect and its outcome.
-        fault: whether the answer is a fault.
         arrived: the outputs that reach their queues.
         stale: whether a lagging replica answered.
     """
@@ -165,12 +154,7 @@ class Answers:
         )
 
     def settled(self, documents: Documents, *, at_rest: bool) -> Documents:
-        """Documents without their past, once no replica lags any more.
-
-        Args:
-            documents: the documents to settle.
-            at_rest: whether no instance knows an ETag, so that ETags can be given again.
-        """
+        """Documents without their past, once no replica lags any more. At rest no instance knows an ETag, so all are new."""
         settled = self._settled.get((documents, at_rest))
         if settled is None:
             partitions = (_without_past(partition, at_rest=at_rest) for partition in documents.partitions)
@@ -178,12 +162,8 @@ class Answers:
         return settled
 
     def _documents(self, partitions: Iterable[Placed], *, settled: bool = False) -> Documents:
-        held = tuple(
-            sorted(
-                (partition for partition in partitions if partition.log or partition.written),
-                key=lambda partition: repr(partition.place),
-            )
-        )
+        written = (partition for partition in partitions if partition.log or partition.written)
+        held = tuple(sorted(written, key=lambda partition: repr(partition.place)))
         documents = self._same.get((held, settled))
         if documents is None:
             documents = self._same[held, settled] = Documents(held, settled)

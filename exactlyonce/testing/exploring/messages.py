@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
+from itertools import count
 from typing import Any, Final, NamedTuple
 
 from exactlyonce.attempt import Before, Handled, Memory, Work
@@ -14,12 +16,13 @@ from exactlyonce.effects.library import CloseNumbers, FindPaid, OpenNumbers
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.messages import model_named
-from exactlyonce.handling.routes import Routes
+from exactlyonce.handling.routes import Destination, Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.records.companions import KIND
 from exactlyonce.records.ledger import read_entity
 from exactlyonce.records.library import Opened, read_staged
 from exactlyonce.records.outbox import Kept, Output
+from exactlyonce.testing.app import App
 from exactlyonce.testing.exploring.answers import Answer, Answers, Documents, transaction
 from exactlyonce.values.envelope import STABLE_TIME, EntityRef, Envelope, key_of, milliseconds, stable_text
 from exactlyonce.values.frozen_json import Json
@@ -27,18 +30,14 @@ from exactlyonce.values.frozen_json import Json
 # Kept messages in an exploration: the sweeper may release them at any moment, as if they were due.
 
 
+_WIDTH: Final = 100
+"""Characters of a message in a story."""
 DUE: Final = "exactlyonce.due"
 """Type of a turn of the sweeper for a kept message, which waits in no queue; the message's own type is the `subject`."""
 
 
 class Released(NamedTuple):
-    """The result of a turn of the sweeper.
-
-    Attributes:
-        documents: the documents afterwards.
-        paid: transactions known to be paid afterwards.
-        sent: the messages sent in the turn.
-    """
+    """The documents and the paid transactions after a turn of the sweeper, and the messages sent in it."""
 
     documents: Documents
     paid: frozenset[str]
@@ -46,21 +45,14 @@ class Released(NamedTuple):
 
 
 class KeptByEntities:
-    """Knows the messages that entities keep, and sweeps the entities.
-
-    Args:
-        entities: the types of the application, by name.
-        routes: the routes of the application.
-        answers: the answers of the store.
-        now: the time of day, which stands still.
-    """
+    """Knows the messages that entities keep, and sweeps the entities. Time stands still."""
 
     def __init__(self, entities: Mapping[str, Entity[Any]], routes: Routes, answers: Answers, now: datetime) -> None:
         self._entities = entities
         self._routes = routes
         self._answers = answers
         self._now = now
-        self._kept: dict[tuple[EntityRef, Json | None], tuple[Kept, ...]] = {}
+        self._kept_by = cache(_kept_by)
 
     def begun_by(
         self, effect: Effect[Any], documents: Documents, answer: Answer
@@ -85,14 +77,7 @@ class KeptByEntities:
                 yield self._entities[ref.type], owing
 
     def released(self, envelope: Envelope, number: int, documents: Documents, paid: frozenset[str]) -> Released:
-        """The result of a turn of the sweeper.
-
-        Args:
-            envelope: the envelope of the turn.
-            number: number of the turn, which makes its transaction ids unique.
-            documents: the documents before.
-            paid: transactions known to be paid.
-        """
+        """The result of a turn of the sweeper; its number makes its transaction ids unique."""
         ref = EntityRef.of_source(envelope.source)
         entity = self._entities[ref.type]
         runner = Runner(entity, ref, self._routes)
@@ -143,12 +128,10 @@ class KeptByEntities:
         name = _type_of(documents.staged(ref, kept.tx), kept.id)
         return self._entities[ref.type], Envelope(ref.source, kept.id, DUE, said, kept.due, subject=name)
 
-    def _kept_by(self, ref: EntityRef, document: Json | None) -> tuple[Kept, ...]:
-        kept = self._kept.get((ref, document))
-        if kept is None:
-            ledger = read_entity(ref, document).ledger
-            kept = self._kept[ref, document] = () if ledger is None else ledger.kept
-        return kept
+
+def _kept_by(ref: EntityRef, document: Json | None) -> tuple[Kept, ...]:
+    ledger = read_entity(ref, document).ledger
+    return () if ledger is None else ledger.kept
 
 
 def paid_in(documents: Documents, has_arrived: Callable[[Output], bool]) -> frozenset[str]:
@@ -231,25 +214,40 @@ class Sent:
     partition: Partition | None
 
 
+def waiting_in(app: App, messages: Iterable[tuple[str | Destination | Entity[Any], object]]) -> list[Waiting]:
+    """The messages that wait at the start: those of the application and those of the test."""
+    waiting: list[Waiting] = []
+    numbers = count(1)
+    for item in app.host.unprocessed:
+        if item.entity is None:
+            waiting += replies_to(app, item.destination, item.envelope)[:1]
+        else:
+            waiting.append(Waiting(item.destination, item.entity, item.envelope))
+    for to, message in messages:
+        name = to if isinstance(to, str) else to.name
+        # A source of its own: the ids differ from all ids of the test.
+        waiting.append(Waiting(name, app.taker(to), app.envelope(message, f"explored-{next(numbers)}", "explore")))
+    return waiting
+
+
+def replies_to(app: App, destination: str, envelope: Envelope) -> tuple[Waiting, ...]:
+    """The possible replies to a message in a queue, most likely first; none unless the message is a call."""
+    if destination not in app.host.apis:
+        return ()
+    replies = app.host.loop.run(app.host.replies(destination, envelope))
+    takers = app.host.takers
+    return tuple(
+        Waiting(reply.destination, takers[reply.destination], Envelope.read(reply.envelope.text))
+        for reply in replies
+        if reply.destination in takers
+    )
+
+
 class Messages:
-    """All messages so far.
+    """All messages so far."""
 
-    Args:
-        show: gives the words for a message.
-        replies: gives the possible replies to a message in a queue, most likely first; none unless the message is a call.
-        left_out: the message types, and the entity types, whose messages are not delivered.
-        releases: most delayed messages of a type in a chain of messages.
-    """
-
-    def __init__(
-        self,
-        show: Callable[[Envelope], str],
-        replies: Callable[[str, Envelope], tuple[Waiting, ...]],
-        left_out: LeftOut,
-        releases: int,
-    ) -> None:
-        self._show = show
-        self._replies = replies
+    def __init__(self, app: App, left_out: LeftOut, releases: int) -> None:
+        self._app = app
         self._left_out = left_out
         self._releases = releases
         self._numbers: dict[tuple[str, Envelope], int] = {}
@@ -295,7 +293,7 @@ class Messages:
             number = self._numbers[destination, envelope] = len(self._sent)
             self._sent.append(self._made(destination, entity, envelope, cause, later=later))
             self._replied.append(())
-            replies = self._replies(destination, envelope)
+            replies = replies_to(self._app, destination, envelope)
             self._replied[number] = tuple(self.number(*reply, number) for reply in replies)
         return number
 
@@ -315,7 +313,7 @@ class Messages:
             destination,
             envelope,
             entity,
-            self._show(envelope),
+            _shortened(repr(self._app.read(envelope))),
             _named(type),
             envelope.to_json().text,
             is_turn,
@@ -340,3 +338,7 @@ def _partition(entity: Entity[Any], envelope: Envelope, *, is_turn: bool) -> Par
     except ExactlyOnceError:  # The delivery will fail with the same error.
         return None
     return (ref.type, *map(repr, ref.partition))
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"

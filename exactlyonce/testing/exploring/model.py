@@ -9,9 +9,9 @@ In reality instances know less of each other. The only result would be further c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime
+from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -19,18 +19,15 @@ from exactlyonce.attempt import Before, Finished, Handled, Memory, Work
 from exactlyonce.effects.effect import Begin, Begun, Effect, Step
 from exactlyonce.effects.library import CloseNumbers, FindPaid, OpenNumbers
 from exactlyonce.errors import ExactlyOnceError
-from exactlyonce.handling.entities import Entity
-from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import AgeCheck, Runner
 from exactlyonce.records.library import Opened
 from exactlyonce.records.outbox import Output
 from exactlyonce.records.sequences import named_after
-from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.testing.app import App
 from exactlyonce.testing.determinism import NonDeterministic, assert_deterministic
 from exactlyonce.testing.exploring.answers import Answer, Answers, Documents, transaction
 from exactlyonce.testing.exploring.messages import KeptByEntities, LeftOut, Messages, Partition, Sent, Waiting, paid_in
 from exactlyonce.values.envelope import Envelope
-from exactlyonce.values.lifetimes import Lifetimes
 
 if TYPE_CHECKING:
     from yieldcheck import Situation
@@ -41,17 +38,7 @@ _MOST_FOLLOWED: Final = 1_000
 
 @dataclass(frozen=True)
 class Bounds:
-    """The bounds of an exploration.
-
-    Attributes:
-        instances: number of instances.
-        faults: most faults in a story.
-        interruptions: most times that an instance goes on in the middle of another instance's work.
-        may_fail: whether a message may fail.
-        releases: most delayed messages of a type in a chain of messages.
-        left_out: the types whose messages are not delivered.
-        reduced: whether steps without new results are left out, as `docs/decisions` says.
-    """
+    """The bounds of an exploration, as for `explore`. What is reduced and why is in `docs/decisions`."""
 
     instances: int
     faults: int
@@ -71,8 +58,6 @@ class Busy(NamedTuple):
     """An instance at work on a message.
 
     Attributes:
-        message: number of the message.
-        situation: the position in the strategy.
         stale: whether a lagging replica has answered.
         spent: number of transaction ids that may have left a trace.
         drawn: number of transaction ids drawn so far.
@@ -144,14 +129,11 @@ class State(NamedTuple):
 
 
 class Move(NamedTuple):
-    """A step.
+    """A step, with the state afterwards, and the words for it.
 
     Attributes:
-        state: the state afterwards.
-        fault: whether the step is a fault.
         violation: the broken property; None without a violation.
         instance: place of the instance.
-        said: the words for the step.
         takes: whether the step takes a message.
         kind: type of the message.
         before: earlier steps that are taken together with this step.
@@ -179,13 +161,8 @@ class Application:
     """The model of an application.
 
     Args:
-        routes: the destinations of handlers.
-        lifetimes: the lifetimes of messages.
-        entities: all entity types, by name.
-        takers: by destination the entity type that takes the messages.
-        replies: gives the possible replies to a message in a queue, most likely first; none unless the message is a call.
-        now: the time of day, which stands still.
-        show: gives the words for a message.
+        app: the application, in the state from which the search starts.
+        waiting: the messages that wait.
         judge: gives the fault of a state; None without a fault.
         bounds: the bounds of the exploration.
 
@@ -194,63 +171,43 @@ class Application:
     """
 
     def __init__(
-        self,
-        *,
-        routes: Routes,
-        lifetimes: Lifetimes,
-        entities: Mapping[str, Entity[Any]],
-        takers: Mapping[str, Entity[Any]],
-        replies: Callable[[str, Envelope], tuple[Waiting, ...]],
-        now: datetime,
-        show: Callable[[Envelope], str],
-        judge: Callable[[State], str | None],
-        bounds: Bounds,
+        self, app: App, waiting: list[Waiting], judge: Callable[[Application, State], str | None], bounds: Bounds
     ) -> None:
         from yieldcheck import Situations  # noqa: PLC0415  # Only `explore` needs it.
 
-        self._routes = routes
-        self._lifetimes = lifetimes
+        entities = {entity.name: entity for entity in app.once.entities}
+        self._routes = app.host.parts.routes
+        self._lifetimes = app.host.accounts.ownership.lifetimes()
         self._types = frozenset(entities)
-        self._takers = takers
-        self._now = now
+        self._takers = app.host.takers
+        self._now = app.now
         self._judge = judge
         self._bounds = bounds
-        self._answers = Answers(now, reduced=bounds.reduced)
-        self._kept = KeptByEntities(entities, routes, self._answers, now)
+        self._answers = Answers(app.now, reduced=bounds.reduced)
+        self._kept = KeptByEntities(entities, self._routes, self._answers, app.now)
         self._situations: Situations[int] = Situations(self._deliver)
         self._outcomes: dict[tuple[Effect[Any], Documents], tuple[Outcome, ...]] = {}
-        self._traces: dict[tuple[Documents, frozenset[int], tuple[int, ...], int, int], bool] = {}
-        self._named: dict[tuple[Documents, str], bool] = {}
-        self._work: dict[int, Work] = {}
-        self.messages = Messages(show, replies, bounds.left_out, bounds.releases)
-        self._first: State | None = None
-        self._keeps_company = False
+        self._is_named = cache(_is_named)
+        self._work_of = cache(self._work)
+        self._left_a_trace = cache(self._is_anywhere)
+        self.messages = Messages(app, bounds.left_out, bounds.releases)
+        self._first = self._beginning(app, waiting)
 
-    def begin(self, store: MemoryStore, waiting: list[Waiting], has_arrived: Callable[[Output], bool]) -> None:
-        """Set the first state of the search.
-
-        Args:
-            store: the store of the application.
-            waiting: the messages that wait.
-            has_arrived: whether an output has reached its queue before.
-        """
-        documents, bounds, nothing = self._answers.before(store), self._bounds, frozenset[int]()
+    def _beginning(self, app: App, waiting: list[Waiting]) -> State:
+        documents, bounds, nothing = self._answers.before(app.host.accounts.documents), self._bounds, frozenset[int]()
         numbers = [self.messages.number(*item) for item in waiting]
-        numbers += [self.messages.number("", *item) for item in self._kept.possible(documents, has_arrived)]
+        numbers += [self.messages.number("", *item) for item in self._kept.possible(documents, app.host.has_arrived)]
         idle = (None,) * bounds.instances
-        paid = paid_in(documents, has_arrived)
+        paid = paid_in(documents, app.host.has_arrived)
         first = State(documents, (), idle, nothing, nothing, (), paid, None, None, bounds.faults, bounds.interruptions)
-        self._first = self._queued(first, numbers)
+        return self._queued(first, numbers)
 
     def allow(self, faults: int, interruptions: int) -> None:
         """Set the numbers of faults and interruptions in a story."""
-        assert self._first is not None  # noqa: S101  # `begin` comes first.
         self._first = self._first._replace(faults=faults, interruptions=interruptions)
-        self._keeps_company = self._bounds.reduced and interruptions == 1
 
     def start(self) -> State:
         """The first state."""
-        assert self._first is not None  # noqa: S101  # As above.
         return self._reduced(self._first)
 
     def is_good_end(self, state: State) -> bool:
@@ -294,9 +251,7 @@ class Application:
         for place, instance in enumerate(state.instances):
             if instance is not None and (state.turn in (None, place) or state.interruptions):
                 yield from self._steps(state, place, instance)
-        if None in state.instances and (
-            state.interruptions or not any(state.instances)
-        ):  # All idle instances are alike.
+        if None in state.instances and (state.interruptions or not any(state.instances)):  # All idle ones are alike.
             yield from self._taken(state, state.instances.index(None))
 
     def _taken(self, state: State, place: int) -> Iterator[Move]:
@@ -324,16 +279,8 @@ class Application:
         state = state._replace(turn=place, interruptions=state.interruptions - interrupts)
         if began.situation.request is None:  # The message names no entity.
             after, ending, violation = self._ended(state.moved(place, None), began)
-            kind = self.messages[began.message].kind
-            yield Move(
-                self._reduced(after),
-                fault,
-                violation or self._judged(state, after),
-                place,
-                f"{said} {ending}",
-                True,
-                kind,
-            )
+            violation, kind = violation or self._judged(state, after), self.messages[began.message].kind
+            yield Move(self._reduced(after), fault, violation, place, f"{said} {ending}", True, kind)
             return
         for move in self._steps(state, place, began):
             yield move._replace(fault=fault or move.fault, said=f"{said}, {move.said}", takes=True)
@@ -381,10 +328,8 @@ class Application:
                 said = f"{said}, {ending}"
             after = self._reduced(after)
             yield Move(after, answer.fault, violation or self._judged(state, after), place, said, kind=kind)
-        if state.faults and state.turn in (
-            None,
-            place,
-        ):  # The crash of any other instance might as well have come before.
+        # The crash of any other instance might as well have come before.
+        if state.faults and state.turn in (None, place):
             after = self._queued(state.moved(place, None), [instance.message])
             after = after._replace(faults=state.faults - 1, paid=frozenset())
             yield Move(self._reduced(after), True, None, place, "crashes: its message comes again", kind=kind)
@@ -444,28 +389,18 @@ class Application:
         others = (item for other, item in enumerate(state.instances) if item is not None and other != place)
         first = max((item.drawn for item in others if item.message == busy.message), default=0)
         first = max(first, busy.spent)
-        while any(self._left_a_trace(state, busy.message, number) for number in range(first, first + count)):
+        scene = state.documents, state.arrived, state.queue, busy.message
+        while any(self._left_a_trace(*scene, number) for number in range(first, first + count)):
             first += 1
         return first
 
-    def _left_a_trace(self, state: State, message: int, count: int) -> bool:
+    def _is_anywhere(
+        self, documents: Documents, arrived: frozenset[int], queue: tuple[int, ...], message: int, count: int
+    ) -> bool:
         """Whether a document or message names a transaction id, or a channel that began with it."""
-        key = state.documents, state.arrived, state.queue, message, count
-        is_named = self._traces.get(key)
-        if is_named is None:
-            tx = transaction(message, count)
-            names = (tx, named_after(tx))
-            sent = (self.messages[item].text for item in {*state.arrived, *state.queue})
-            texts = (*state.documents.texts, *sent)
-            is_named = self._traces[key] = any(name in text for text in texts for name in names)
-        return is_named
-
-    def _is_named(self, documents: Documents, tx: str) -> bool:
-        """Whether a document names a transaction."""
-        is_named = self._named.get((documents, tx))
-        if is_named is None:
-            is_named = self._named[documents, tx] = any(tx in text for text in documents.texts)
-        return is_named
+        tx = transaction(message, count)
+        texts = (*documents.texts, *(self.messages[item].text for item in {*arrived, *queue}))
+        return any(name in text for text in texts for name in (tx, named_after(tx)))
 
     def _ended(self, after: State, busy: Busy) -> tuple[State, str, str | None]:
         """The state after a delivery, the words for its end, and the fault in its error, if there is one."""
@@ -487,7 +422,7 @@ class Application:
     def _judged(self, before: State, after: State) -> str | None:
         """The fault of a state, if the step to the state is visible."""
         seen = (after.documents, after.arrived, after.failed) != (before.documents, before.arrived, before.failed)
-        return self._judge(after) if seen or self.is_good_end(after) else None
+        return self._judge(self, after) if seen or self.is_good_end(after) else None
 
     def _queued(self, state: State, messages: Iterable[int]) -> State:
         """The state with further messages to deliver, without messages that no entity type takes."""
@@ -500,12 +435,8 @@ class Application:
             return state
         sent = [(number, self.messages[number]) for number in state.queue]
         if any(item.is_turn for _, item in sent):
-            kept = (
-                number
-                for number, item in sent
-                if not item.is_turn or self._kept.is_kept(item.envelope, state.documents)
-            )
-            state = state._replace(queue=tuple(kept))
+            kept = [it for it in sent if not it[1].is_turn or self._kept.is_kept(it[1].envelope, state.documents)]
+            state = state._replace(queue=tuple(number for number, _ in kept))
         if not state.faults:
             settled = self._answers.settled(state.documents, at_rest=not any(state.instances))
             state = state._replace(documents=settled)
@@ -525,26 +456,27 @@ class Application:
             outcome = yield from entity.strategy.attempt(work, outcome.memory)
         return outcome
 
-    def _work_of(self, message: int) -> Work:
-        work = self._work.get(message)
-        if work is None:
-            sent = self.messages[message]
-            assert sent.entity is not None  # noqa: S101  # As above.
-            ref = sent.entity.ref_of(sent.envelope)
-            runner = Runner(sent.entity, ref, self._routes)
-            handle = AgeCheck(Remembering(runner), ref, self._lifetimes, sent.entity.strategy.forgets)
-            work = self._work[message] = Work(
-                ref,
-                (sent.envelope,),
-                handle,
-                runner.absent,
-                runner.evolve,
-                self._lifetimes.retention.kept(self._now),
-                self._lifetimes.refusal,
-                send_limit=self._lifetimes.send_limit(self._now),
-                senders=self._types,
-            )
-        return work
+    def _work(self, message: int) -> Work:
+        sent = self.messages[message]
+        assert sent.entity is not None  # noqa: S101  # As above.
+        ref = sent.entity.ref_of(sent.envelope)
+        runner = Runner(sent.entity, ref, self._routes)
+        return Work(
+            ref,
+            (sent.envelope,),
+            AgeCheck(Remembering(runner), ref, self._lifetimes, sent.entity.strategy.forgets),
+            runner.absent,
+            runner.evolve,
+            self._lifetimes.retention.kept(self._now),
+            self._lifetimes.refusal,
+            send_limit=self._lifetimes.send_limit(self._now),
+            senders=self._types,
+        )
+
+
+def _is_named(documents: Documents, tx: str) -> bool:
+    """Whether a document names a transaction."""
+    return any(tx in text for text in documents.texts)
 
 
 def _matters(number: int, sent: Sent, company: Company) -> bool:
@@ -556,11 +488,7 @@ def _matters(number: int, sent: Sent, company: Company) -> bool:
 
 
 class Remembering:
-    """Runs the handler once for each input, after a check that the handler is deterministic; a `Handle`.
-
-    Args:
-        runner: runs the handler.
-    """
+    """Runs the handler once for each input, after a check that the handler is deterministic; a `Handle`."""
 
     def __init__(self, runner: Runner) -> None:
         self._runner = runner

@@ -36,12 +36,7 @@ Types = Mapping[str, tuple[ExactlyOnce, Entity[Any]]]
 
 
 class Acting:
-    """Requeues and discards parked messages, and sends deliveries again.
-
-    Args:
-        types: by name the entity types of the app, each with its application.
-        clock: paces actions on many messages.
-    """
+    """Requeues and discards parked messages, at the pace of a clock, and sends deliveries again."""
 
     def __init__(self, types: Types, clock: Clock) -> None:
         self._types = types

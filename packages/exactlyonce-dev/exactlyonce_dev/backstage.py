@@ -16,7 +16,7 @@ from aiohttp import web
 from azure.cosmos.exceptions import CosmosResourceNotFoundError
 from pydantic import TypeAdapter
 
-from exactlyonce.drivers.retry import Clock, SystemClock
+from exactlyonce.drivers.retry import SystemClock
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError, TryAgainLater
 from exactlyonce.handling.entities import Entity
 from exactlyonce.hosting import ExactlyOnce
@@ -40,28 +40,17 @@ _LATER: Final = datetime(9999, 1, 1, tzinfo=UTC)
 
 
 class Backstage:
-    """Answers the console.
-
-    Args:
-        applications: of the app.
-        clock: paces actions on many messages.
-        acts: whether it does anything but look.
+    """Answers the console; it may do no more than look.
 
     Attributes:
-        witness: of the deliveries in this process; None without one.
+        witness: the witness of the deliveries in this process; None without one.
     """
 
-    def __init__(
-        self,
-        applications: Sequence[ExactlyOnce],
-        clock: Clock | None = None,
-        *,
-        acts: bool = True,
-    ) -> None:
+    def __init__(self, applications: Sequence[ExactlyOnce], *, acts: bool = True) -> None:
         self._applications = applications
         self._acts = acts
         self._types: Types = {entity.name: (once, entity) for once in applications for entity in once.entities}
-        self._acting = Acting(self._types, clock or SystemClock())
+        self._acting = Acting(self._types, SystemClock())
         self.witness: Witness | None = None
 
     @asynccontextmanager
@@ -220,9 +209,7 @@ async def _paid(operator: Operator, ref: EntityRef, ledger: Ledger) -> frozenset
 
 def _book(item: ListedBook) -> dict[str, Any]:
     """How far a process has numbered its transactions, and which are open."""
-    book = item.book
-    written = stable_text(item.written * 1000)
-    return {"id": book.id, "used": book.used, "open": book.open, "stuck": book.stuck, "written": written}
+    return _picked(item.book, "id", "used", "open", "stuck") | {"written": stable_text(item.written * 1000)}
 
 
 def _waiting(ledger: Ledger, paid: frozenset[str]) -> dict[str, Any]:
@@ -235,11 +222,7 @@ def _waiting(ledger: Ledger, paid: frozenset[str]) -> dict[str, Any]:
         ],
         "keeps": [{"message": item.id, "due": item.due.isoformat()} for item in ledger.kept],
         "awaits": list(ledger.calls),
-        "holds": [
-            {"source": reception.source, "next": reception.next, "held": reception.held}
-            for reception in ledger.receptions
-            if reception.held
-        ],
+        "holds": [_picked(item, "source", "next", "held") for item in ledger.receptions if item.held],
     }
 
 
@@ -253,10 +236,7 @@ def _shown(ref: EntityRef, found: Inspected, paid: frozenset[str]) -> dict[str, 
         "state": None if found.body is None else found.body.value,
         "ledger": ledger
         and {
-            "version": ledger.version,
-            "protocol": ledger.protocol,
-            "deleted": ledger.deleted,
-            "left": ledger.left,
+            **_picked(ledger, "version", "protocol", "deleted", "left"),
             "marks": [_mark(part, ledger.to) for part in split(ledger.marks)],
             "outbox": [
                 {
@@ -269,19 +249,8 @@ def _shown(ref: EntityRef, found: Inspected, paid: frozenset[str]) -> dict[str, 
                 for item in ledger.outbox
             ],
             "answers": [{"hash": answer.cause, "status": answer.answer.status} for answer in ledger.answers],
-            "sequences": [
-                {"destination": sequence.destination, "receiver": sequence.receiver, "last": sequence.last}
-                for sequence in ledger.sequences
-            ],
-            "receptions": [
-                {
-                    "channel": reception.channel,
-                    "source": reception.source,
-                    "next": reception.next,
-                    "held": reception.held,
-                }
-                for reception in ledger.receptions
-            ],
+            "sequences": [_picked(item, "destination", "receiver", "last") for item in ledger.sequences],
+            "receptions": [_picked(item, "channel", "source", "next", "held") for item in ledger.receptions],
             **_waiting(ledger, paid),
         },
         "belongings": sorted(
@@ -294,4 +263,9 @@ def _mark(text: str, to: Sequence[str]) -> dict[str, Any]:
     """What a mark says of its message; None in place of the destination of a kept one."""
     mark = Mark.read(text)
     sent = [None if digit == KEPT else to[destination_place(digit)] for digit in mark.sent]
-    return {"since": stable_text(mark.since), "hash": mark.hash, "kind": mark.kind, "timed": mark.timed, "sent": sent}
+    return _picked(mark, "hash", "kind", "timed") | {"since": stable_text(mark.since), "sent": sent}
+
+
+def _picked(item: object, *names: str) -> dict[str, Any]:
+    """Some attributes of an object, by their names."""
+    return {name: getattr(item, name) for name in names}

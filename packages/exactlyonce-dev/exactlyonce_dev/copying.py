@@ -57,19 +57,13 @@ class Style:
     answers: bool = True
 
 
-def copied(flow: Flow, once: ExactlyOnce, names: Names, style: Style | None = None) -> str:
+def copied(flow: Flow, once: ExactlyOnce, names: Names, style: Style) -> str:
     """The source code of a test that plays a flow, and expects the answers and the states that it has led to.
-
-    Args:
-        flow: that happened.
-        once: the application.
-        names: of its objects.
-        style: what it says; None for all.
 
     Raises:
         ConfigurationError: a message was too large to be kept.
     """
-    return _Copy(flow, once, names, style or Style()).text()
+    return _Copy(flow, once, names, style).text()
 
 
 class _Copy:
@@ -150,9 +144,8 @@ class _Copy:
         """A destination that no module names."""
         given = [self._text(destination.name)]
         if isinstance(destination, Destination) and destination.receives:
-            given.append(
-                f"receives=({', '.join(self._source.name(model) or model.__name__ for model in destination.receives)},)"
-            )
+            models = (self._source.name(model) or model.__name__ for model in destination.receives)
+            given.append(f"receives=({', '.join(models)},)")
         if isinstance(destination, Destination) and isinstance(destination.to, Entity):
             given.append(f"to={self._entity(destination.to.name)}")
         return f"{self._source.imported('exactlyonce', 'Destination')}({', '.join(given)})"
@@ -252,7 +245,7 @@ class _Copy:
         if act.of_output is not None:
             name, place = act.of_output
             source.lines.append("    # A copy of it arrives.")
-            self._perform("app.send_again", [self._text(name), str(place)], errors, "Its handler raises.")
+            source.call("app.send_again", [self._text(name), str(place)], self._raising(errors, "Its handler raises."))
             return
         if row["envelope"] is None:
             raise ConfigurationError(
@@ -264,11 +257,11 @@ class _Copy:
         given = [f"{name}={self._text(envelope.id)}", f"source={self._text(envelope.source)}"]
         arguments = [self._entity(row["entity"]["type"]), source.value(message), *given]
         if not row["asked"]:
-            self._perform("app.send", arguments, errors, "Its handler raises.")
+            source.call("app.send", arguments, self._raising(errors, "Its handler raises."))
         elif "refused" in row:
-            self._perform("app.ask", arguments, [row["refused"]], "Another request had its key.")
+            source.call("app.ask", arguments, self._raising([row["refused"]], "Another request had its key."))
         elif errors or not self._style.expects or "answer" not in row:
-            self._perform("app.ask", arguments, errors, "A handler raises.")
+            source.call("app.ask", arguments, self._raising(errors, "A handler raises."))
         else:
             answer = row["answer"]
             source.call("answered = app.ask", arguments)
@@ -296,17 +289,13 @@ class _Copy:
         """The tries of the call that a message replies to; none for another message."""
         return self._flow.tries.get((row.get("envelope") or {}).get("replyto", ""), ())
 
-    def _perform(self, function: str, arguments: Sequence[str], errors: Sequence[str], why: str) -> None:
-        self._source.call(function, arguments, self._raising(errors, why))
-
     def _raising(self, errors: Sequence[str], why: str) -> int:
         """Expect the first of some errors, if there is any; return how deep what raises it stands."""
         if not errors:
             return 1
         raises = self._source.imported("pytest", "raises")
-        error = self._source.imported(
-            "exactlyonce" if hasattr(exactlyonce, errors[0]) else "exactlyonce.errors", errors[0]
-        )
+        module = "exactlyonce" if hasattr(exactlyonce, errors[0]) else "exactlyonce.errors"
+        error = self._source.imported(module, errors[0])
         self._source.lines.append(f"    with {raises}({error}):  # {why}")
         return 2
 
@@ -368,29 +357,20 @@ class _Copy:
             came.add(row["message"])
             if not again and row.get("destination") and row.get("envelope") and not row["asked"]:
                 cause = None if id(row) in begun or row["message"] in later else self._flow.cause(row)
-                waited = next(
-                    (item.get("delay", 0.0) for item in (cause or row)["outputs"] if item["message"] == row["message"]),
-                    0.0,
-                )
+                sender = cause or row
+                delays = (item.get("delay", 0.0) for item in sender["outputs"] if item["message"] == row["message"])
                 # In memory an answer takes no time, but tries that went wrong do.
-                at = time_of(cause or row)
-                if not all(map(_is_final, self._tries_before(row))):
-                    at = datetime.fromisoformat(row["envelope"]["time"])
-                sent.append(
-                    (
-                        at,
-                        self._order[(cause or row)["id"]],
-                        row["destination"],
-                        (time_of(row) - at).total_seconds() - waited,
-                    )
-                )
-        delays: dict[str, list[float]] = {}
+                is_sent_at_once = all(map(_is_final, self._tries_before(row)))
+                at = time_of(sender) if is_sent_at_once else datetime.fromisoformat(row["envelope"]["time"])
+                seconds = (time_of(row) - at).total_seconds() - next(delays, 0.0)
+                sent.append((at, self._order[sender["id"]], row["destination"], seconds))
+        transits: dict[str, list[float]] = {}
         for *_, name, seconds in sorted(sent, key=lambda item: item[:2]):
-            delays.setdefault(name, []).append(max(seconds, 0.0))
-        return {name: seconds for name, seconds in delays.items() if any(seconds)}
+            transits.setdefault(name, []).append(max(seconds, 0.0))
+        return {name: transit for name, transit in transits.items() if any(transit)}
 
     def _span(self, seconds: float) -> str:
-        shown = f"{seconds:.6f}".rstrip("0").rstrip(".")
+        shown = _digits(seconds)
         return f"{self._source.imported('datetime', 'timedelta')}({'' if shown == '0' else f'seconds={shown}'})"
 
     def _came(self, later: Row) -> datetime:
@@ -401,15 +381,19 @@ class _Copy:
     def _pass_until(self, act: Act) -> None:
         """Let time pass until an act."""
         if act.row["outcome"] == LATER:
-            due = (self._came(act.row) - self._start).total_seconds()
+            due = self._until(self._came(act.row)) + self._seconds
             sweeps = math.ceil(round(due / _MINUTE, 6)) + (not self._style.timed)
             # It may have to try again. Without the clock of the flow there is a minute for that.
             pause = sweeps * _MINUTE - self._seconds + self._style.timed
             self._failing += [(-1, error) for error in self._errors(act)]
             self._advance(max(pause, self._needed(act)), act, "  # Until the sweeper publishes what is due.")
         else:
-            pause = (time_of(act.row) - self._start).total_seconds() - self._seconds if self._style.timed else 0.0
+            pause = self._until(time_of(act.row)) if self._style.timed else 0.0
             self._advance(max(pause, self._needed(act)), act)
+
+    def _until(self, at: datetime) -> float:
+        """Seconds until a time of the flow, by the clock of the test."""
+        return (at - self._start).total_seconds() - self._seconds
 
     def _place(self, act: Act | None) -> float:
         return math.inf if act is None else self._order[act.row["id"]]
@@ -421,10 +405,7 @@ class _Copy:
 
     def _pass_at_last(self) -> None:
         """Let time pass until all has happened that followed."""
-        pause = 0.0
-        if self._style.timed:
-            ended = max(map(time_of, self._flow.rows))
-            pause = (ended - self._start).total_seconds() - self._seconds
+        pause = self._until(max(map(time_of, self._flow.rows))) if self._style.timed else 0.0
         needed = self._needed()
         if needed > 0 or pause >= _LEAST_PAUSE or (pause > 0 and self._style.slow):
             self._source.lines.append("")
@@ -436,11 +417,7 @@ class _Copy:
         if seconds <= 0:
             return
         self._seconds += seconds
-        spelled = (
-            f"minutes={seconds // _MINUTE:.0f}"
-            if seconds % _MINUTE == 0
-            else f"seconds={seconds:.6f}".rstrip("0").rstrip(".")
-        )
+        spelled = f"minutes={seconds // _MINUTE:.0f}" if seconds % _MINUTE == 0 else f"seconds={_digits(seconds)}"
         errors = [error for place, error in self._failing if place < self._place(act)]
         self._failing = [item for item in self._failing if item[0] >= self._place(act)]
         depth = self._raising(errors, "A handler raises.")
@@ -489,6 +466,10 @@ class _Copy:
 
     def _text(self, value: str) -> str:
         return self._source.value(value)
+
+
+def _digits(seconds: float) -> str:
+    return f"{seconds:.6f}".rstrip("0").rstrip(".")
 
 
 def _error_of(row: Row) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any, Final
@@ -52,68 +52,55 @@ def entity_of(row: Row) -> EntityRef | None:
     return entity_named(row["entity"]["key"]) if "key" in row["entity"] else None
 
 
+@dataclass(frozen=True, eq=False)
 class Flow:
     """Deliveries in the order of time.
 
-    Args:
-        rows: the first one first.
-        tries: of calls.
+    Attributes:
+        rows: the deliveries, the first one first.
+        tries: the tries of calls.
         own: the messages from outside whose flow it is; the others came between.
         beginning: by entity the body before the flow, None for none; an entity whose past is in the flow has no entry.
         end: by entity the body after the flow, of those that its own messages concern.
     """
 
-    def __init__(
-        self,
-        rows: Sequence[Row],
-        tries: Tries | None = None,
-        own: frozenset[str] = frozenset(),
-        beginning: Mapping[EntityRef, Any] | None = None,
-        end: Mapping[EntityRef, Any] | None = None,
-    ) -> None:
-        self.rows = rows
-        self.tries = tries or {}
-        self.own = own
-        self.beginning = beginning or {}
-        self.end = end or {}
+    rows: Sequence[Row]
+    tries: Tries
+    own: frozenset[str] = frozenset()
+    beginning: Mapping[EntityRef, Any] = field(default_factory=dict)
+    end: Mapping[EntityRef, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, rows: Sequence[Row], id: str, tries: Tries | None = None, *, whole: bool = False) -> Flow:
+    def of(cls, rows: Sequence[Row], id: str, tries: Tries, *, whole: bool = False) -> Flow:
         """The flow of a delivery.
 
         It begins with what somebody outside did that led to the delivery, and has all copies of that, all that followed, and
         all that changed the same entities meanwhile. The entities begin as they were found.
 
         Args:
-            rows: all that are known, the first one first.
-            id: of the delivery.
-            tries: of calls.
+            rows: all deliveries, the first one first.
+            id: id of the delivery.
+            tries: the tries of calls.
             whole: with all that ever touched the same entities, in place of how they were found.
 
         Raises:
             ConfigurationError: the delivery is not known any more.
         """
         known = cls(rows, tries)
-        roots = list(map(known.root, rows))
-        chosen = next((root for row, root in zip(rows, roots, strict=True) if row["id"] == id), None)
-        if chosen is None:
+        roots = {row["id"]: known.root(row) for row in rows}
+        if id not in roots:
             raise ConfigurationError("This delivery is forgotten: only the latest are kept.")
-        wanted, size = {chosen}, 0
+        wanted, size = {roots[id]}, 0
         while len(wanted) > size:
             size = len(wanted)
-            taken = [row for row, root in zip(rows, roots, strict=True) if root in wanted]
+            taken = [row for row in rows if roots[row["id"]] in wanted]
             places = set(map(_place, taken))
             began = -math.inf if whole else min(row.get("began", 0) for row in taken)
-            ended = math.inf if whole else max(row.get("ended", row.get("began", math.inf)) for row in taken)
-            wanted |= {
-                root
-                for row, root in zip(rows, roots, strict=True)
-                if _place(row) in places
-                and row.get("began", 0) <= ended
-                and row.get("ended", row.get("began", math.inf)) >= began
-            }
-        taken = [row for row, root in zip(rows, roots, strict=True) if root in wanted]
-        own = [row for row, root in zip(rows, roots, strict=True) if root == chosen]
+            ended = math.inf if whole else max(map(_end, taken))
+            near = [row for row in rows if row.get("began", 0) <= ended and _end(row) >= began]
+            wanted |= {roots[row["id"]] for row in near if _place(row) in places}
+        taken = [row for row in rows if roots[row["id"]] in wanted]
+        own = [row for row in rows if roots[row["id"]] == roots[id]]
         refs = dict.fromkeys(ref for row in taken if (ref := entity_of(row)) is not None)
         beginning = {} if whole else {ref: body for ref in refs for body in known._before(ref, taken)}
         ends = {
@@ -122,7 +109,7 @@ class Flow:
             if ref is not None
             for body in known._after(ref, taken)
         }
-        return cls(taken, tries, frozenset({chosen}), beginning, ends)
+        return cls(taken, tries, frozenset({roots[id]}), beginning, ends)
 
     def without(self, roots: Iterable[str]) -> Flow:
         """The flow without some of the messages from outside, and without what followed from these."""
@@ -130,11 +117,7 @@ class Flow:
         rows = [row for row in self.rows if self.root(row) not in gone]
         touched = {entity_of(row) for row in rows}
         beginning = {ref: body for ref, body in self.beginning.items() if ref in touched}
-        return Flow(rows, self.tries, self.own, beginning, self.end)
-
-    def begun(self, beginning: Mapping[EntityRef, Any]) -> Flow:
-        """The flow with another beginning."""
-        return Flow(self.rows, self.tries, self.own, beginning, self.end)
+        return replace(self, rows=rows, beginning=beginning)
 
     @property
     def others(self) -> tuple[str, ...]:
@@ -275,6 +258,12 @@ def _released(ref: EntityRef, kept: str) -> str:
 def _source(row: Row) -> str:
     ref = entity_of(row)
     return "" if ref is None else ref.source
+
+
+def _end(row: Row) -> float:
+    """The version of the story at which a delivery ended; at which it began, if it is under way."""
+    end: float = row.get("ended", row.get("began", math.inf))
+    return end
 
 
 def _place(row: Row) -> str:

@@ -9,15 +9,18 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Iterable, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Final, TextIO
+from typing import Any, Final, TextIO
 
-from azure.core.exceptions import AzureError
+from azure.core.exceptions import AzureError, ResourceExistsError
+from azure.cosmos import CosmosClient, PartitionKey
 from azure.functions.decorators.function_app import FunctionRegister
+from azure.storage.queue import QueueServiceClient
 
 from exactlyonce.cli.command import DONE, NOT_DONE, NOT_POSSIBLE
 from exactlyonce.errors import ConfigurationError
@@ -26,17 +29,18 @@ from exactlyonce.hosting.accounts.port import observer_of_this_process
 from exactlyonce_dev.backstage import Backstage
 from exactlyonce_dev.literals import Names
 from exactlyonce_dev.plan import LOOPBACK, STORAGE, Plan
-from exactlyonce_dev.resources import create_blob_container, create_containers, create_queues, topology
 from exactlyonce_dev.witness import Event, Witness
 from function_host import HostError, HostOptions, function_host, load_host_json
 from function_host.app_settings import AppSettings
 from function_host.brief import BriefFormatter
+from function_host.functions import Function, ServiceBusTrigger
 from function_host.loading import describe_functions, load_app
 
 _INVISIBLE_SECONDS: Final = 30
 """How long messages of a killed app stay invisible: the ten minutes of the real host are long for a developer."""
 _DEADLINE_SECONDS: Final = 120
 _POLL_SECONDS: Final = 0.05
+_DEAD_LETTERS: Final = "/$DeadLetterQueue"
 _log = logging.getLogger(__name__)
 
 
@@ -121,9 +125,7 @@ def _show(told: TextIO) -> Backstage:
     def tell(event: Event) -> None:
         print(json.dumps(event, default=str), file=told, flush=True)  # Decimals, as their digits.
 
-    def now() -> datetime:
-        return datetime.now(UTC)
-
+    now = partial(datetime.now, UTC)
     if observer_of_this_process(now) is None:  # An app that exports telemetry keeps it.
         backstage.witness = Witness(tell, backstage.destination, now)
         for application in applications:
@@ -135,19 +137,14 @@ async def _listening(port: int) -> None:
     """Wait until a server of this machine listens."""
     try:
         async with asyncio.timeout(_DEADLINE_SECONDS):
-            while not await _listens(port):  # noqa: ASYNC110  # Another process sets no event.
+            while True:
+                with suppress(ConnectionRefusedError):
+                    _, writer = await asyncio.open_connection(LOOPBACK, port)
+                    writer.close()
+                    return
                 await asyncio.sleep(_POLL_SECONDS)
     except TimeoutError:
         raise ConfigurationError(f"Nothing listens on port {port} after {_DEADLINE_SECONDS} s.") from None
-
-
-async def _listens(port: int) -> bool:
-    try:
-        _, writer = await asyncio.open_connection(LOOPBACK, port)
-    except ConnectionRefusedError:
-        return False
-    writer.close()
-    return True
 
 
 def _applications() -> tuple[ExactlyOnce, ...]:
@@ -187,6 +184,69 @@ def _needs() -> tuple[Needs, ...]:
 
 def _queues(needs: Iterable[Needs]) -> set[str]:
     return {name for need in needs for name in need.queues}
+
+
+# What the app declares, created in the accounts of this machine.
+
+
+def create_containers(needs: Needs, settings: Mapping[str, str]) -> None:
+    """Create the database of an application and its containers, where they do not exist."""
+    with CosmosClient(settings["COSMOS__accountEndpoint"], settings.get("COSMOS__accountKey", "")) as client:
+        database = client.create_database_if_not_exists(needs.database)
+        for name, paths in needs.containers.items():
+            key = PartitionKey(paths[0]) if len(paths) == 1 else PartitionKey(list(paths), kind="MultiHash")
+            database.create_container_if_not_exists(name, key)
+        database.create_container_if_not_exists(needs.library_container, PartitionKey("/pk"), default_ttl=-1)
+
+
+def create_queues(names: Iterable[str], connection_string: str) -> None:
+    """Create storage queues, where they do not exist."""
+    with QueueServiceClient.from_connection_string(connection_string) as service:
+        for name in names:
+            with suppress(ResourceExistsError):
+                service.create_queue(name).close()
+
+
+def create_blob_container(name: str, connection_string: str) -> None:
+    """Create a container for blobs, where it does not exist."""
+    from azure.storage.blob import BlobServiceClient  # noqa: PLC0415  # It loads slowly, and few apps have blobs.
+
+    with BlobServiceClient.from_connection_string(connection_string) as service, suppress(ResourceExistsError):
+        service.create_container(name)
+
+
+def topology(functions: Iterable[Function], destinations: Iterable[str]) -> dict[str, Any]:
+    """The queues and topics of an app on Service Bus, as the configuration of Microsoft's emulator.
+
+    Args:
+        functions: of the app. A trigger on a subscription makes its entity a topic.
+        destinations: queues and topics that the app sends to.
+    """
+    queues: dict[str, bool] = {}
+    topics: dict[str, dict[str, bool]] = {}
+    for trigger in (function.trigger for function in functions):
+        if isinstance(trigger, ServiceBusTrigger):
+            entity, name = trigger.entity, trigger.entity.name.removesuffix(_DEAD_LETTERS)
+            if entity.subscription is None:
+                queues[name] = queues.get(name, False) or entity.sessions
+            else:
+                found = topics.setdefault(name, {})
+                subscription = entity.subscription.removesuffix(_DEAD_LETTERS)
+                found[subscription] = found.get(subscription, False) or entity.sessions
+    queues |= {name: False for name in destinations if name not in queues and name not in topics}
+    namespace = {
+        "Name": "local",
+        "Queues": [_holding(name, sessions) for name, sessions in queues.items()],
+        "Topics": [
+            {"Name": name, "Subscriptions": [_holding(item, sessions) for item, sessions in subscriptions.items()]}
+            for name, subscriptions in topics.items()
+        ],
+    }
+    return {"UserConfig": {"Namespaces": [namespace]}}
+
+
+def _holding(name: str, sessions: bool) -> dict[str, Any]:
+    return {"Name": name, "Properties": {"RequiresSession": sessions}}
 
 
 if __name__ == "__main__":

@@ -28,11 +28,7 @@ _FIRST: Final = frozenset({"datetime", "exactlyonce", "pydantic", "pytest"})
 
 
 class Names:
-    """Where the objects of an app can be imported from.
-
-    Args:
-        objects: by the identity of an object its module and its name there.
-    """
+    """Where the objects of an app can be imported from: by the identity of an object its module and its name there."""
 
     def __init__(self, objects: Mapping[int, tuple[str, str]]) -> None:
         self._objects = objects
@@ -54,11 +50,7 @@ class Names:
 
 
 class Source:
-    """The source code of a test, as it grows.
-
-    Args:
-        names: of the app.
-    """
+    """The source code of a test, as it grows."""
 
     def __init__(self, names: Names) -> None:
         self._names = names
@@ -106,12 +98,8 @@ class Source:
             float: lambda number: repr(number) if math.isfinite(number) else f'float("{number}")',
             list: lambda values: f"[{self._values(values)}]",
             tuple: lambda values: f"({self._values(values)}{',' if len(values) == 1 else ''})",
-            dict: lambda pairs: (
-                f"{{{', '.join(f'{self.value(key)}: {self.value(item)}' for key, item in pairs.items())}}}"
-            ),
-            datetime: lambda time: (
-                f"{self.imported('datetime', 'datetime')}.fromisoformat({self.value(time.isoformat())})"
-            ),
+            dict: lambda pairs: f"{{{', '.join(f'{self.value(key)}: {self.value(it)}' for key, it in pairs.items())}}}",
+            datetime: lambda at: f"{self.imported('datetime', 'datetime')}.fromisoformat({self.value(at.isoformat())})",
             set: self._set,
             frozenset: self._set,
             **dict.fromkeys(_PLAIN, repr),
@@ -124,23 +112,13 @@ class Source:
         return f"{self.imported('pydantic', 'TypeAdapter')}({name}).validate_python({self.value(content)})"
 
     def call(self, function: str, arguments: Iterable[str], indent: int = 1) -> None:
-        """Add a call, with its arguments on lines of their own if it is long.
-
-        Args:
-            function: what comes before the parenthesis.
-            arguments: of the call.
-            indent: how deep it is.
-        """
+        """Add a call, with its arguments on lines of their own if it is long; `function` is the text before the parenthesis."""
         arguments, blanks = list(arguments), "    " * indent
         short = f"{blanks}{function}({', '.join(arguments)})"
         if len(short) <= _LONGEST:
             self.lines.append(short)
         else:
-            self.lines += [
-                f"{blanks}{function}(",
-                *(f"{blanks}    {argument}," for argument in arguments),
-                f"{blanks})",
-            ]
+            self.lines += [f"{blanks}{function}(", *(f"{blanks}    {item}," for item in arguments), f"{blanks})"]
 
     def __str__(self) -> str:
         modules: defaultdict[str, list[str]] = defaultdict(list)

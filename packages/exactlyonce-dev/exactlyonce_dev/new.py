@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import base64
+import hashlib
 import re
 import shutil
 import sys
+import zipfile
 from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, PackagePath, distribution
 from pathlib import Path
 from typing import Final
 
 from exactlyonce.cli.command import DONE, NOT_POSSIBLE
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.local_settings import FILE
-from exactlyonce_dev.wheels import pack
 
 TEMPLATE: Final = Path(__file__).parent / "app-template"
 _NAME: Final = re.compile(r"[a-z][a-z0-9-]{1,38}[a-z0-9]")
@@ -47,11 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def write_app(beside: Path, name: str) -> None:
-    """Write the template into a new folder, with the wheel of the library.
-
-    Args:
-        beside: where to make the folder.
-        name: of the app, and of its folder.
+    """Write the template into a new folder of the app's name, with the wheel of the library.
 
     Raises:
         ConfigurationError: the folder exists, its name cannot be that of an app, or the library is installed without a wheel.
@@ -82,3 +81,36 @@ def _write(folder: Path, wheel: Path) -> None:
             )
             target.write_text(text, encoding="utf-8")
     shutil.copy(folder / f"{FILE}.example", folder / FILE)
+
+
+def pack(name: str, folder: Path) -> Path:
+    """Write the wheel of a distribution in pure Python, from the files that its installation has left. Returns its path.
+
+    Raises:
+        ConfigurationError: the distribution is not installed from a wheel.
+    """
+    try:
+        installed = distribution(name)
+    except PackageNotFoundError:
+        installed = None
+    found = [path for path in (installed.files or () if installed else ()) if _belongs(path)]
+    if installed is None or not any(item.name == "__init__.py" for item in found):
+        raise ConfigurationError(f"{name} is not installed from a wheel: build one by 'make dist', and install that.")
+    stem = f"{name.replace('-', '_')}-{installed.version}"
+    wheel = folder / f"{stem}-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as packed:
+        records = []
+        for item in found:
+            content = Path(str(item.locate())).read_bytes()
+            packed.writestr(item.as_posix(), content)
+            digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+            records.append(f"{item.as_posix()},sha256={digest},{len(content)}")
+        record = f"{stem}.dist-info/RECORD"
+        packed.writestr(record, "\n".join([*records, f"{record},,", ""]))
+    return wheel
+
+
+def _belongs(file: PackagePath) -> bool:
+    """Whether a file was in the wheel: not written by the installation, and no command outside of the packages."""
+    made = {"RECORD", "INSTALLER", "REQUESTED", "direct_url.json"}
+    return file.parts[0] != ".." and "__pycache__" not in file.parts and file.name not in made

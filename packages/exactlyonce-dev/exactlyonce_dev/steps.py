@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
 from exactlyonce.effects.companions import FoundCompanions, SaveBatch
@@ -37,8 +37,6 @@ class Asked:
     """A step before its reply.
 
     Attributes:
-        effect: the name of what is asked for.
-        kind: what it does to the world.
         title, why: what the protocol's comment at this step says; the effect's name, and nothing, where it says nothing.
     """
 
@@ -49,9 +47,7 @@ class Asked:
 
     def answered(self, effect: Effect[Any], reply: object) -> dict[str, Any]:
         """The step as JSON, with its reply."""
-        told = {"effect": self.effect, "kind": self.kind, "title": self.title, "why": self.why} | _in_words(
-            effect, reply
-        )
+        told = asdict(self) | _in_words(effect, reply)
         if isinstance(effect, Publish):
             told["sends"] = len({output.destination for output in effect.outputs})
         return told

@@ -25,12 +25,10 @@ class Story:
 
     Attributes:
         version: changes with every event.
-        is_whole: whether nothing was forgotten yet.
     """
 
     def __init__(self) -> None:
         self.version = 0
-        self.is_whole = True
         self._process = 1
         self._others = 0
         self._steps = 0
@@ -115,7 +113,6 @@ class Story:
         }
         while len(self._rows) > MOST_KEPT:
             self._rows.popitem(last=False)
-            self.is_whole = False
 
 
 def _name(place: str) -> str:

@@ -43,13 +43,7 @@ _NETWORK: Final = frozenset({"socket.connect", "socket.getaddrinfo", "socket.sen
 
 @dataclass(frozen=True)
 class Written:
-    """A test.
-
-    Attributes:
-        text: its source code.
-        problem: what is wrong with it; empty if it passes.
-        notes: what it does not have as it happened.
-    """
+    """The source code of a test, its problem, empty if it passes, and what it does not have as it happened."""
 
     text: str
     problem: str = ""
@@ -57,28 +51,20 @@ class Written:
 
 
 class Writer:
-    """Writes the shortest test of a delivery that passes.
-
-    Args:
-        once: the application.
-        names: of its objects.
-        rows: the deliveries that are known, the first one first.
-        tries: of calls.
-        seconds: that the search has taken so far.
-    """
+    """Writes the shortest test of a delivery that passes; `rows` are all deliveries, the first one first."""
 
     def __init__(
         self,
         once: ExactlyOnce,
         names: Names,
         rows: Sequence[Row],
-        tries: Tries | None = None,
+        tries: Tries,
         seconds: Callable[[], float] = time.process_time,
     ) -> None:
         self._once = once
         self._names = names
         self._rows = rows
-        self._tries = tries or {}
+        self._tries = tries
         self._now = seconds
         self._ends = seconds() + _SEARCH_SECONDS
 
@@ -142,7 +128,7 @@ class Writer:
                     flow, style = smaller, like
             size //= 2
         for ref in list(flow.beginning):
-            less = flow.begun({other: body for other, body in flow.beginning.items() if other != ref})
+            less = replace(flow, beginning={other: body for other, body in flow.beginning.items() if other != ref})
             if like := self._passing(less, style):
                 flow, style = less, like
         style = self._passing(flow, replace(style, brief=True)) or style
@@ -231,13 +217,7 @@ def _differences(flow: Flow, end: Mapping[EntityRef, Any] | None) -> tuple[str, 
 
 
 class Trials:
-    """Tries one test after the other, each in a process.
-
-    Args:
-        app: folder of the app.
-        environment: of the app.
-        seconds: after which a process is ended.
-    """
+    """Tries one test after the other, each in a process in the folder of the app, which is ended after some seconds."""
 
     def __init__(self, app: Path, environment: Mapping[str, str], seconds: float = SECONDS) -> None:
         self._app = app

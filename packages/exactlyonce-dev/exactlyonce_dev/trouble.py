@@ -23,12 +23,7 @@ KINDS: Final = {
 
 
 class Trouble:
-    """Makes the local Cosmos DB of an app misbehave.
-
-    Args:
-        admin: of the local Cosmos DB.
-        database: of the app.
-    """
+    """Makes the local Cosmos DB of an app misbehave."""
 
     def __init__(self, admin: Administration, database: str) -> None:
         self._admin = admin

@@ -48,13 +48,7 @@ _MOST_BODIES: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Where the process is to be killed.
-
-    Attributes:
-        when: before the step, or after it, before the protocol gets the reply.
-        effect, title: the step.
-        type: of the entity.
-    """
+    """Where the process is to be killed: before a step of an entity type, or after it, before the protocol gets the reply."""
 
     when: When
     effect: str
@@ -69,14 +63,12 @@ def kill_this_process() -> None:
 
 @dataclass
 class Witnessed:
-    """A delivery as it goes on.
+    """A delivery as it goes on, with the number of its steps that were told.
 
     Attributes:
-        number: of the delivery in this process.
-        envelope: of the message.
-        steps: how many were told.
-        outcome: None until it is known.
-        is_answered: whether its answer was told, of one that came by a request.
+        number: the number of the delivery in this process.
+        outcome: the outcome; None until it is known.
+        is_answered: whether its answer was told, of a delivery that came by a request.
     """
 
     number: int
@@ -124,7 +116,7 @@ class Witness:
                 "at": began.isoformat(),
                 "type": envelope.type,
                 "message": key_of(envelope),
-                "entity": {"type": entity.type, "key": entity.key, "name": str(entity)},
+                "entity": _named(entity),
                 "destination": self._destination(entity.type, envelope),
                 "envelope": wire.value if wire.size <= LONGEST_BODY else None,
                 "asked": envelope.asked is not None,
@@ -155,14 +147,8 @@ class Witness:
         reply = await perform(effect)
         if isinstance(effect, Park) and reply is not UNKNOWN:
             parked = effect.message
-            self.tell(
-                {
-                    "parked": parked.message,
-                    "entity": parked.entity,
-                    "reason": parked.reason,
-                    "at": self.now().isoformat(),
-                }
-            )
+            told = {"parked": parked.message, "entity": parked.entity, "reason": parked.reason}
+            self.tell(told | {"at": self.now().isoformat()})
         return reply
 
     def sending(self, destination: str, message_id: str) -> AbstractContextManager[Extensions]:
@@ -197,10 +183,9 @@ class Witness:
         if chosen not in self.ends:
             return
         self.tell({"end": {"when": when, "title": step.title}})
+        killed = {"when": when, "effect": step.effect, "title": step.title}
         for delivery in deliveries:
-            self.tell(
-                {"delivery": delivery.number, "killed": {"when": when, "effect": step.effect, "title": step.title}}
-            )
+            self.tell({"delivery": delivery.number, "killed": killed})
         self._kill()
 
 
@@ -274,35 +259,21 @@ class _Attempts:
         by_hash = {message_hash(key_of(delivery.envelope)): delivery for delivery in self._deliveries}
         for output in effect.outputs:
             sent = Envelope.read(output.envelope.text)
-            told: Event = {
-                "message": key_of(sent),
-                "type": sent.type,
-                "id": output.id,
-                "destination": output.destination,
-            }
-            told["delay"] = output.delay
+            told = {"message": key_of(sent), "type": sent.type, "id": output.id, "delay": output.delay}
+            told["destination"] = output.destination
             # What a duplicate publishes was caused by the message that it is a copy of, or by an earlier one.
             cause = by_hash.get(self._causes.get(output.id, ""), self._deliveries[-1] if self._deliveries else None)
             if cause is not None:
                 self._witness.tell({"delivery": cause.number, "output": told})
             elif sent.source == self._entity.source:  # Not what somebody sends again.
-                entity = {"type": self._entity.type, "key": self._entity.key, "name": str(self._entity)}
                 at = self._witness.now().isoformat()
-                self._witness.tell({"maintained": entity, "output": told, "at": at})
+                self._witness.tell({"maintained": _named(self._entity), "output": told, "at": at})
 
     def _end(self, result: object) -> None:
         self._tally.end(result)
         if isinstance(result, Again):
-            self._step(
-                {
-                    "effect": "",
-                    "kind": "again",
-                    "title": f"Try again: {result.reason}",
-                    "why": "",
-                    "reply": "",
-                    "look": "lost",
-                }
-            )
+            title = f"Try again: {result.reason}"
+            self._step({"effect": "", "kind": "again", "title": title, "why": "", "reply": "", "look": "lost"})
         elif isinstance(result, Finished):
             outcomes = self._tally.outcomes(result)
             for delivery in self._deliveries:
@@ -331,6 +302,10 @@ class _Attempts:
             delivery.steps += 1
             if delivery.steps <= _MOST_STEPS:
                 self._witness.tell({"delivery": delivery.number, "step": step | {"attempt": self._attempt}})
+
+
+def _named(entity: EntityRef) -> dict[str, str]:
+    return {"type": entity.type, "key": entity.key, "name": str(entity)}
 
 
 def _received(received: Any) -> Event:

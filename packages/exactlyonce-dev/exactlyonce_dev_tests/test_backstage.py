@@ -159,7 +159,7 @@ async def test_marks_that_have_left_the_ledger_are_in_pages(app: App, client: Cl
     assert [item["id"] for item in shown["belongings"] if item["kind"] == "page"] == ["page:1"]
 
 
-async def test_what_is_not_there_is_told_in_a_sentence(client: Client) -> None:
+async def test_an_absent_thing_is_told_in_a_sentence(client: Client) -> None:
     assert "no entity type 'roof'; there are: wall." in (await asked(client, "/entities?type=roof"))["error"]
     assert "is no key of an entity" in (await asked(client, "/entity?type=wall&key=["))["error"]
     assert (await asked(client, "/requeue", {}))["counts"] == {"not parked any more": 1}
@@ -212,7 +212,7 @@ async def test_a_message_is_sent_again_under_its_identity(app: App, client: Clie
     assert not any("maintained" in item for item in app.told)  # Nobody owed it.
 
 
-async def test_what_the_sweeper_publishes_is_told(app: App) -> None:
+async def test_an_output_that_the_sweeper_publishes_is_told(app: App) -> None:
     await app.leave_owing()
     maintenance, ref = (await app.once.operator()).maintenance, walls.ref("w")
     work = maintenance.work(walls, ref)
@@ -277,7 +277,9 @@ async def test_unfinished_entities_are_listed_with_what_they_owe_and_books_with_
     assert (len(book["id"]), book["used"], book["open"], book["stuck"]) == (20, 0, [], [])
 
 
-async def test_what_this_process_has_published_is_not_owed_though_its_book_is_old(app: App, client: Client) -> None:
+async def test_outputs_that_this_process_has_published_are_not_owed_though_its_book_is_old(
+    app: App, client: Client
+) -> None:
     await app.deliver("red")
     assert (await asked(client, "/unfinished"))["unfinished"] == []
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from exactlyonce import ConfigurationError
-from exactlyonce_dev import wheels
-from exactlyonce_dev.new import main, write_app
+from exactlyonce_dev import new
+from exactlyonce_dev.new import main, pack, write_app
 
 
 class Installed:
@@ -48,13 +48,13 @@ class Installed:
 @pytest.fixture
 def installed(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Installed:
     made = Installed(tmp_path_factory.mktemp("environment"))
-    monkeypatch.setattr(wheels, "distribution", lambda _: made)
+    monkeypatch.setattr(new, "distribution", lambda _: made)
     return made
 
 
 @pytest.mark.usefixtures("installed")
 def test_a_wheel_holds_what_was_installed_from_one_and_its_record(tmp_path: Path) -> None:
-    path = wheels.pack("exactlyonce", tmp_path)
+    path = pack("exactlyonce", tmp_path)
     assert path.name == "exactlyonce-1.2-py3-none-any.whl"
     with zipfile.ZipFile(path) as wheel:
         rows = list(csv.reader(wheel.read("exactlyonce-1.2.dist-info/RECORD").decode().splitlines()))
@@ -72,7 +72,7 @@ def test_a_library_without_a_wheel_is_refused_and_nothing_is_left(
     assert not (tmp_path / "shop").exists()
     monkeypatch.undo()
     with pytest.raises(ConfigurationError, match="is not installed from a wheel"):
-        wheels.pack("no-such-distribution", tmp_path)
+        pack("no-such-distribution", tmp_path)
 
 
 @pytest.mark.usefixtures("installed")

@@ -6,7 +6,7 @@ import azure.functions as func
 from azure.cosmos import CosmosClient
 
 from exactlyonce.hosting import Needs
-from exactlyonce_dev.resources import create_containers, topology
+from exactlyonce_dev.host import create_containers, topology
 from function_host.app_settings import AppSettings
 from function_host.loading import describe_functions
 from local_cosmos.inprocess import running_emulator

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from exactlyonce.errors import ExactlyOnceError, HandlerFailed, KeyReused
 from exactlyonce.testing import Request, Response
 from exactlyonce_dev.literals import Names
-from exactlyonce_dev.trial import Written
 from exactlyonce_dev_tests import club
 from exactlyonce_dev_tests.club import Gift, Join, Leave, Recharge, Visit, guestbooks, members, payments, to_boards
-from exactlyonce_dev_tests.recorded import START, Recorded
+from exactlyonce_dev_tests.recorded import START, Recorded, run
 
 COMMIT = "Commit: save the entity if it is unchanged"
 
@@ -52,52 +51,48 @@ class Club(Recorded):
         self.app.advance(seconds=2)
 
 
-def run(written: Written) -> None:
-    """Run a test, which nothing but its text is known of."""
+@pytest.fixture
+def seen() -> Club:
+    return Club()
+
+
+def copied(seen: Club, message: str | None = None, *, exactly: bool = False) -> str:
+    """The text of the test that is written of a message: it passes, and with the times of the story if it does exactly."""
+    written = seen.written(message)
     assert written.problem == ""
-    space: dict[str, object] = {}
-    exec(compile(written.text, "test_story.py", "exec"), space)  # noqa: S102  # Written a moment ago.
-    (test,) = (item for name, item in space.items() if name.startswith("test_"))
-    assert callable(test)
-    test()
+    assert not (exactly and written.notes)
+    run(written.text)
+    return written.text
 
 
-def test_a_request_is_copied_with_its_answer_and_the_time_in_its_state() -> None:
-    seen = Club()
+def test_a_request_is_copied_with_its_answer_and_the_time_in_its_state(seen: Club) -> None:
     seen.join()
-    written = seen.written()
-    run(written)
-    assert 'now=datetime.fromisoformat("2026-03-04T05:06:18.891011+00:00")' in written.text
-    assert "assert (answered.status, answered.body) == (201, '{\"points\":0}')" in written.text
-    assert "boards" not in written.text
-    assert written.notes == ()
+    text = copied(seen, exactly=True)
+    assert 'now=datetime.fromisoformat("2026-03-04T05:06:18.891011+00:00")' in text
+    assert "assert (answered.status, answered.body) == (201, '{\"points\":0}')" in text
+    assert "boards" not in text
 
 
-def test_a_refused_key_is_expected_to_be_refused() -> None:
-    seen = Club()
+def test_a_refused_key_is_expected_to_be_refused(seen: Club) -> None:
     seen.join()
     with pytest.raises(KeyReused):
         seen.join(name="Bob")
     seen.join()
-    written = seen.written()
-    run(written)
-    assert "    with raises(KeyReused):  # Another request had its key.\n" in written.text
-    assert written.text.count("app.ask(") == 3
+    text = copied(seen)
+    assert "    with raises(KeyReused):  # Another request had its key.\n" in text
+    assert text.count("app.ask(") == 3
 
 
-def test_a_service_answers_as_it_was_seen_to_answer() -> None:
-    seen = Club()
+def test_a_service_answers_as_it_was_seen_to_answer(seen: Club) -> None:
     seen.join()
     seen.recharge(50)
-    written = seen.written("http/recharge")
-    run(written)
-    assert 'apis={payments: lambda _: Response(201, {"points": 50})}' in written.text
-    assert written.text.count("app.ask(") == 1
-    assert 'app.given(\n        members,\n        "ann",' in written.text
+    text = copied(seen, "http/recharge")
+    assert 'apis={payments: lambda _: Response(201, {"points": 50})}' in text
+    assert text.count("app.ask(") == 1
+    assert 'app.given(\n        members,\n        "ann",' in text
 
 
-def test_a_story_with_a_message_on_its_way_says_where_the_message_goes() -> None:
-    seen = Club()
+def test_a_story_with_a_message_on_its_way_says_where_the_message_goes(seen: Club) -> None:
     seen.join()
     seen.join("bob", key="bob", name="Bob")
     seen.recharge(50)
@@ -112,133 +107,111 @@ def test_a_story_with_a_message_on_its_way_says_where_the_message_goes() -> None
     run(seen.written("http/gift"))
 
 
-def test_services_answer_each_call_as_it_was_answered() -> None:
-    seen = Club()
+def test_services_answer_each_call_as_it_was_answered(seen: Club) -> None:
     seen.app.trouble(payments, timedelta(seconds=3))
     seen.app.ask(members, Recharge(member="ann", points=5), key="five", source="http")
     seen.recharge(10, key="ten")
     seen.app.advance(seconds=5)
-    written = seen.written("http/five")
-    run(written)
-    assert "apis={payments: lambda request: replies[request.key]}" in written.text
-    assert 'app.state(members, "ann") == Member(points=15)' in written.text
+    text = copied(seen, "http/five")
+    assert "apis={payments: lambda request: replies[request.key]}" in text
+    assert 'app.state(members, "ann") == Member(points=15)' in text
 
 
-def test_tries_of_a_call_that_went_wrong_go_wrong_again() -> None:
-    seen = Club()
+def test_tries_of_a_call_that_went_wrong_go_wrong_again(seen: Club) -> None:
     seen.join()
     seen.app.trouble(
         payments, "down", Response(503, headers={"Retry-After": "7"}), "lost", timedelta(seconds=31), Response(500)
     )
     seen.recharge(20)
     seen.app.advance(minutes=5)
-    written = seen.written("http/recharge")
-    run(written)
+    text = copied(seen, "http/recharge")
     assert (
         'app.trouble(payments, "down", Response(503, headers={"Retry-After": "7"}), "lost", 2 * payments.timeout, '
         "Response(500))"
-    ) in written.text
+    ) in text
 
 
 def test_an_answer_that_is_no_json_and_its_headers_are_copied() -> None:
     headers = {"Content-Type": "text/plain; charset=utf-8", "Location": "/charges/1", "X-Trace": "1"}
     seen = Club(lambda _: Response(404, "no such card", headers))
     seen.recharge(20)
-    written = seen.written("http/recharge")
-    run(written)
-    assert '"no such card"' in written.text
-    assert '"Location": "/charges/1"' in written.text
-    assert "X-Trace" not in written.text
+    text = copied(seen, "http/recharge")
+    assert '"no such card"' in text
+    assert '"Location": "/charges/1"' in text
+    assert "X-Trace" not in text
     (reply,) = (row["envelope"]["data"] for row in seen.story.rows() if row["type"] == "club.recharged")
     assert reply["body"] == "no such card"  # And not JSON.
 
 
-def test_a_gift_over_two_entities_begins_with_what_it_found() -> None:
-    seen = Club()
+def test_a_gift_over_two_entities_begins_with_what_it_found(seen: Club) -> None:
     seen.join()
     seen.join("bob", "join-bob", "Bob")
     seen.recharge(50)
     for number in range(5):
         seen.give(1, key=f"gift-{number}")
-    written = seen.written("http/gift-3")
-    run(written)
-    assert written.text.count("app.ask(") == 1
-    assert "points=47" in written.text  # Not what there is now.
-    assert 'points={"ann": 46, "bob": 4}' in written.text
-    assert "app.slow(to_members, timedelta(seconds=" in written.text  # Else `latest_gift` would be another.
-    assert written.notes == ()
+    text = copied(seen, "http/gift-3", exactly=True)
+    assert text.count("app.ask(") == 1
+    assert "points=47" in text  # Not what there is now.
+    assert 'points={"ann": 46, "bob": 4}' in text
+    assert "app.slow(to_members, timedelta(seconds=" in text  # Else `latest_gift` would be another.
 
 
-def test_a_reminder_is_released_when_it_was() -> None:
-    seen = Club()
+def test_a_reminder_is_released_when_it_was(seen: Club) -> None:
     seen.join()
     seen.app.advance(minutes=65)
-    written = seen.written()
-    run(written)
-    assert "Until the sweeper publishes what is due." in written.text
-    assert "level=" not in written.text.rpartition("assert app.state")[2]
-    assert written.notes == ()
+    text = copied(seen, exactly=True)
+    assert "Until the sweeper publishes what is due." in text
+    assert "level=" not in text.rpartition("assert app.state")[2]
 
 
-def test_a_message_whose_handler_raises_is_expected_to_be_parked() -> None:
-    seen = Club()
+def test_a_message_whose_handler_raises_is_expected_to_be_parked(seen: Club) -> None:
     seen.join()
     seen.recharge(5)
     seen.app.send(members, Leave(member="ann"), message_id="leave", source="web")
     with pytest.raises(HandlerFailed):
         seen.app.advance(seconds=5)
-    written = seen.written("web/leave")
-    run(written)
-    assert "with raises(HandlerFailed):  # Its handler raises." in written.text
-    assert 'assert [one.id for one in app.parked()] == ["web/leave"]' in written.text
+    text = copied(seen, "web/leave")
+    assert "with raises(HandlerFailed):  # Its handler raises." in text
+    assert 'assert [one.id for one in app.parked()] == ["web/leave"]' in text
 
 
-def test_a_request_whose_handler_raises_is_not_parked() -> None:
-    seen = Club()
+def test_a_request_whose_handler_raises_is_not_parked(seen: Club) -> None:
     seen.join()
     seen.recharge(5)
     with pytest.raises(HandlerFailed):
         seen.app.ask(members, Leave(member="ann"), key="leave", source="http")
-    written = seen.written("http/leave")
-    run(written)
-    assert "with raises(HandlerFailed):  # A handler raises." in written.text
-    assert "assert app.parked() == ()" in written.text
+    text = copied(seen, "http/leave")
+    assert "with raises(HandlerFailed):  # A handler raises." in text
+    assert "assert app.parked() == ()" in text
 
 
-def test_an_entity_that_is_deleted_is_absent_at_the_end() -> None:
-    seen = Club()
+def test_an_entity_that_is_deleted_is_absent_at_the_end(seen: Club) -> None:
     seen.join()
     seen.app.send(members, Leave(member="ann"), message_id="leave", source="web")
     seen.app.advance(seconds=2)
-    written = seen.written("web/leave")
-    run(written)
-    assert 'assert app.state(members, "ann") is None' in written.text
+    text = copied(seen, "web/leave")
+    assert 'assert app.state(members, "ann") is None' in text
 
 
-def test_copies_of_messages_and_events_of_an_entity_are_copied() -> None:
-    seen = Club()
+def test_copies_of_messages_and_events_of_an_entity_are_copied(seen: Club) -> None:
     seen.visit("first")
     seen.visit("second")
     seen.visit("second")
-    written = seen.written("door/second")
-    run(written)
-    assert written.text.count("app.send(") == 2
-    assert "Guestbook(visits=2" in written.text
+    text = copied(seen, "door/second")
+    assert text.count("app.send(") == 2
+    assert "Guestbook(visits=2" in text
 
 
-def test_a_read_model_that_got_an_output_twice_is_copied() -> None:
-    seen = Club()
+def test_a_read_model_that_got_an_output_twice_is_copied(seen: Club) -> None:
     seen.recharge(5)
     seen.app.send_again("boards")
     seen.app.advance(seconds=2)
-    written = seen.written()
-    run(written)
-    assert 'app.send_again("boards", 0)' in written.text
-    assert 'app.state(boards, "all") == Board(points={"ann": 5})' in written.text
+    text = copied(seen)
+    assert 'app.send_again("boards", 0)' in text
+    assert 'app.state(boards, "all") == Board(points={"ann": 5})' in text
 
 
-def test_what_came_between_is_left_out_unless_it_matters() -> None:
-    seen = Club()
+def test_messages_that_came_between_are_left_out_unless_they_matter(seen: Club) -> None:
     seen.join()
     seen.recharge(50)
     seen.app.trouble(payments, timedelta(seconds=25))
@@ -247,48 +220,41 @@ def test_what_came_between_is_left_out_unless_it_matters() -> None:
         seen.app.ask(members, Leave(member="ann"), key="leave", source="http")
     seen.give(1)
     seen.app.advance(seconds=30)
-    written = seen.written("http/slow")
-    run(written)
-    assert "Gift(" in written.text
-    assert "Leave(" not in written.text
+    text = copied(seen, "http/slow")
+    assert "Gift(" in text
+    assert "Leave(" not in text
 
 
-def test_a_message_that_waited_for_another_comes_after_it() -> None:
-    seen = Club()
+def test_a_message_that_waited_for_another_comes_after_it(seen: Club) -> None:
     seen.join()
     seen.recharge(5)
     with pytest.raises(HandlerFailed):
         seen.app.ask(members, Leave(member="ann"), key="leave", source="http")
     seen.give(5)
     seen.app.ask(members, Leave(member="ann"), key="leave", source="http")
-    written = seen.written("http/leave")
-    run(written)
-    assert written.text.index("Gift(") < written.text.index("Leave(")
+    text = copied(seen, "http/leave")
+    assert text.index("Gift(") < text.index("Leave(")
 
 
 def unruly(request: Request) -> Response:
     return charged(request) if request.body["points"] < 50 else Response(402, {"sorry": True})
 
 
-def test_a_message_that_came_between_two_tries_of_a_call_comes_between_them() -> None:
-    seen = Club()
+def test_a_message_that_came_between_two_tries_of_a_call_comes_between_them(seen: Club) -> None:
     seen.app.trouble(payments, "down")
     seen.app.ask(members, Recharge(member="ann", points=5), key="five", source="http")
     seen.app.ask(members, Join(member="ann", name="Ann"), key="join", source="http")
     seen.app.advance(seconds=10)
-    written = seen.written("http/five")
-    run(written)
-    assert written.text.index("Join(") < written.text.index("app.advance(")
-    assert "points=5" in written.text.rpartition("assert app.state(members")[2]
+    text = copied(seen, "http/five")
+    assert text.index("Join(") < text.index("app.advance(")
+    assert "points=5" in text.rpartition("assert app.state(members")[2]
 
 
 def failing_later(seen: Club, message: str) -> str:
     """Let time pass until a handler raises; the test that is written of it then, which passes."""
     with pytest.raises(HandlerFailed):
         seen.app.advance(minutes=3)
-    written = seen.written(message)
-    run(written)
-    return written.text
+    return copied(seen, message)
 
 
 def test_a_reply_whose_handler_raises_after_a_pause_is_expected_to_raise_there() -> None:
@@ -306,8 +272,7 @@ def test_replies_that_came_in_another_order_than_their_calls_come_in_that_order(
     assert "app.slow(" in failing_later(seen, "http/k0")
 
 
-def test_a_story_that_cannot_be_played_says_so() -> None:
-    seen = Club()
+def test_a_story_that_cannot_be_played_says_so(seen: Club) -> None:
     seen.join()
     for row in seen.story.whole()["rows"]:
         row["after"] = {**row["after"], "points": 7}
@@ -367,4 +332,4 @@ def test_every_story_of_the_club_is_a_test_that_passes(actions: list[Action], da
         seen.app.advance(minutes=3)
     rows = [row["message"] for row in seen.story.whole()["rows"] if row.get("envelope")]
     if rows:
-        run(seen.written(data.draw(st.sampled_from(rows))))
+        copied(seen, data.draw(st.sampled_from(rows)))

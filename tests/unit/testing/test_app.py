@@ -297,24 +297,15 @@ def test_large_messages_travel_as_blobs_if_there_is_a_container() -> None:
     assert counted == Counted(key="c", total=1, text="x" * 100_000)
 
 
-@pytest.mark.parametrize("strategy", [Outbox(), VersionStream()])
-def test_an_application_runs_its_own_strategy(strategy: Any) -> None:
-    counters = counting(strategy)
-    app = App(counters, destinations=(Destination("counts", to=counters),))
-    app.duplicate_everything()
-    app.send(counters, Count(), message_id="k-1")
-    app.advance(hours=1)
-    app.send(counters, Count(), message_id="k-1")
-    assert app.state(counters, "c") == Counter(total=1)
-
-
 @pytest.mark.parametrize("strategy", [Outbox(), Colocated(), VersionStream()])
 def test_an_entity_begins_with_the_state_that_it_is_given(strategy: Any) -> None:
     counters = counting(strategy)
     app = App(counters, DISPLAYS, destinations=(Destination("counts", to=counters), *PLACES[1:]))
+    app.duplicate_everything()
     app.given(counters, "c", Counter(total=40))
     assert app.state(counters, "c") == Counter(total=40)
     app.send(counters, Count(amount=2), message_id="k-1")
+    app.advance(hours=1)
     app.send(counters, Count(amount=2), message_id="k-1")
     assert app.state(counters, "c") == Counter(total=42)
     assert app.state(DISPLAYS, "c") == Total(total=42)

@@ -59,7 +59,7 @@ def test_the_sample_handlers_are_deterministic() -> None:
             assert_deterministic(registration.handler, Account(), Deposit("a", answers=2))
 
 
-def test_it_returns_what_run_returns_in_the_same_circumstances() -> None:
+def test_the_result_is_that_of_run_in_the_same_circumstances() -> None:
     def telling(state: Account, given: Deposit, context: Context) -> Account:
         context.announce(Deposit(context.new_id(), context.random.randrange(1000)))
         return Account(state.total + 1, note=str(context.now))

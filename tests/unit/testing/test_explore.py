@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import uuid
 from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
@@ -46,10 +45,6 @@ def shop(entity: Entity[Any], model: type, handler: Handler) -> App:
     return App(*entities, destinations=DESTINATIONS, apis={bank: Bank()})
 
 
-def sound_shop() -> App:
-    return opened()
-
-
 def status(seen: Seen) -> str:
     order = seen.state(orders, "o-1")
     return "none" if order is None else order.status
@@ -70,8 +65,8 @@ def paid_or_paid_back(seen: Seen) -> str | None:
 
 
 def test_a_sound_application_has_no_story_and_its_states_are_counted() -> None:
-    found = explore(sound_shop(), [(orders, SHOES)], shipped_once, in_the_end=paid_or_paid_back, interruptions=0)
-    again = explore(sound_shop(), [("orders", SHOES)], shipped_once, in_the_end=paid_or_paid_back, interruptions=0)
+    found = explore(opened(), [(orders, SHOES)], shipped_once, in_the_end=paid_or_paid_back, interruptions=0)
+    again = explore(opened(), [("orders", SHOES)], shipped_once, in_the_end=paid_or_paid_back, interruptions=0)
     assert isinstance(found, Explored)
     assert found == again
     assert found.states > 200
@@ -102,15 +97,6 @@ def test_an_invariant_across_two_entities_tells_what_it_found() -> None:
         explore(shop(orders, Charged, keep), [(orders, SHOES)], in_the_end=paid_or_paid_back)
 
 
-def test_an_id_by_chance_is_found() -> None:
-    def ship(state: Order, charged: Charged, context: Context) -> Order:
-        context.send("shipping", Ship(order=charged.order, item=str(uuid.uuid4())))
-        return state
-
-    with pytest.raises(InvariantBroken, match=r"uuid\.uuid4\(\)"):
-        explore(shop(orders, Charged, ship), [(orders, SHOES)])
-
-
 def test_a_counter_outside_of_the_state_is_found() -> None:
     seen: list[str] = []
 
@@ -139,14 +125,14 @@ def test_a_handler_that_raises_in_some_order_is_found_unless_messages_may_fail()
 
 
 def test_packages_that_are_missing_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    app = sound_shop()
+    app = opened()
     monkeypatch.setitem(sys.modules, "yieldcheck", None)
     with pytest.raises(ConfigurationError, match="needs the package yieldcheck, which exactlyonce-dev brings"):
         explore(app, [(orders, SHOES)])
     monkeypatch.delitem(sys.modules, "exactlyonce.testing.in_memory")
     monkeypatch.setitem(sys.modules, "azure.functions.queue", None)
     with pytest.raises(ConfigurationError, match=r"needs azure\.functions\.queue: install exactlyonce\[azure\]"):
-        sound_shop()
+        opened()
 
 
 def test_too_many_states_prove_nothing() -> None:
@@ -154,15 +140,15 @@ def test_too_many_states_prove_nothing() -> None:
         Unexplored,
         match=r"within 300 states, but there are more\. \d\d % of them come from [A-Z]\w+, [A-Z]\w+ and [A-Z]\w+\. Give fewer",
     ):
-        explore(sound_shop(), [(orders, SHOES)], most_states=300)
+        explore(opened(), [(orders, SHOES)], most_states=300)
 
 
 def test_an_exploration_starts_from_what_the_application_holds_and_leaves_it_alone() -> None:
-    app = sound_shop()
+    app = opened()
     app.send(orders, SHOES)
 
-    def never_cancelled(seen: Seen) -> None:
-        assert status(seen) == "paid"
+    def never_cancelled(seen: Seen) -> bool:
+        return status(seen) == "paid"
 
     # The charge is over, and the message for the end of the time to pay was taken back.
     assert explore(app, [], never_cancelled).states == 1
@@ -217,17 +203,16 @@ def test_every_strategy_is_explored(strategy: Any, path: str) -> None:
     added, board = sums(strategy, path), boards()
     app = App(added, board, destinations=(Destination("sums", to=added), Destination("added", to=board)))
 
-    def added_up(seen: Seen) -> None:
-        total, shown = seen.state(added, "a"), seen.state(board, "a")
-        assert total == Sum(total=3)
-        assert shown in (Sum(total=12), Sum(total=21))
+    def added_up(seen: Seen) -> bool:
+        shown = seen.state(board, "a")
+        return seen.state(added, "a") == Sum(total=3) and shown is not None and shown.total in (12, 21)
 
     explore(app, [(added, Add(key="a")), (added, Add(key="a", amount=2))], in_the_end=added_up, interruptions=0)
 
 
 def test_a_message_that_nobody_takes_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="shipping"):
-        explore(sound_shop(), [("shipping", Ship(order="o-1", item="shoes"))])
+        explore(opened(), [("shipping", Ship(order="o-1", item="shoes"))])
 
 
 def test_a_message_with_an_invalid_key_is_a_failed_delivery() -> None:

@@ -43,22 +43,18 @@ def test_whatever_happens_each_reply_is_handled_once() -> None:
         order = seen.state(entity, "a") or Order()
         assert order.paid + order.unknown <= order.bills <= 1
 
-    def answered(seen: Seen) -> None:
+    def answered(seen: Seen) -> bool:
         order = seen.state(entity, "a")
-        assert order is not None
-        assert order.paid + order.unknown == 1
+        return order is not None and order.paid + order.unknown == 1
 
     explore(app, [(entity, Bill("a"))], at_most_once, in_the_end=answered, faults=2)
 
 
-def test_that_an_outcome_is_unknown_is_a_fault_of_which_the_story_tells() -> None:
+def test_an_unknown_outcome_is_a_fault_and_the_story_tells_of_it() -> None:
     app, entity = application(agreeing)
 
-    def never_unknown(seen: Seen) -> object:
-        return (seen.state(entity, "a") or Order()).unknown == 0
-
     with pytest.raises(InvariantBroken, match=r"publishes a call to payments \(and no final answer comes of it\)"):
-        explore(app, [(entity, Bill("a"))], never_unknown)
+        explore(app, [(entity, Bill("a"))], lambda seen: (seen.state(entity, "a") or Order()).unknown == 0)
 
 
 @pytest.mark.parametrize("trouble", [Response(503), OSError()])
@@ -70,10 +66,8 @@ def test_a_service_without_a_final_answer_leaves_the_outcome_unknown(trouble: Re
 
     app, entity = application(failing)
 
-    def unknown(seen: Seen) -> None:
-        assert seen.state(entity, "a") == Order(bills=1, unknown=1)
-
-    explore(app, [(entity, Bill("a"))], in_the_end=unknown, faults=0)
+    unknown = Order(bills=1, unknown=1)
+    explore(app, [(entity, Bill("a"))], in_the_end=lambda seen: seen.state(entity, "a") == unknown, faults=0)
 
 
 @pytest.mark.parametrize("trouble", ["lost", timedelta(seconds=20)])
@@ -82,27 +76,27 @@ def test_a_call_that_is_not_over_gets_its_answer_in_the_exploration(trouble: Tro
     app.trouble(PAYMENTS, trouble)
     app.send(entity, Bill("a"))
 
-    def paid(seen: Seen) -> None:
-        assert seen.state(entity, "a") == Order(bills=1, paid=1)
-
-    explore(app, [], in_the_end=paid, faults=0)
+    explore(app, [], in_the_end=lambda seen: seen.state(entity, "a") == Order(bills=1, paid=1), faults=0)
     assert app.state(entity, "a") == Order(bills=1)
     app.advance(minutes=1)
     assert app.state(entity, "a") == Order(bills=1, paid=1)
 
 
-def test_a_call_without_a_service_is_refused() -> None:
-    app, entity = application(None)
-    with pytest.raises(ConfigurationError, match="'payments', and apis= of App has no function for it"):
-        explore(app, [(entity, Bill("a"))])
+def wrong(request: Request) -> Response:
+    raise AssertionError("a wrong amount")
 
 
-def test_an_error_of_the_function_is_raised_to_the_test() -> None:
-    def wrong(request: Request) -> Response:
-        raise AssertionError("a wrong amount")
-
-    app, entity = application(wrong)
-    with pytest.raises(AssertionError, match="a wrong amount"):
+@pytest.mark.parametrize(
+    ("service", "error", "told"),
+    [
+        (None, ConfigurationError, "'payments', and apis= of App has no function for it"),
+        (wrong, AssertionError, "a wrong amount"),
+    ],
+    ids=["there is none", "it raises"],
+)
+def test_a_service_that_cannot_be_played_is_an_error_of_the_test(service: Any, error: Any, told: str) -> None:
+    app, entity = application(service)
+    with pytest.raises(error, match=told):
         explore(app, [(entity, Bill("a"))])
 
 

@@ -121,7 +121,7 @@ def outcomes(opened: Opened, messages: list[Put], **bounds: Any) -> set[str]:
     max_examples=max(2, SCENES // 2), phases=(Phase.generate,), deadline=None, suppress_health_check=list(HealthCheck)
 )
 @given(st.data())
-def test_what_is_left_out_leads_to_no_other_outcome(name: str, data: st.DataObject) -> None:
+def test_steps_that_are_left_out_lead_to_no_other_outcome(name: str, data: st.DataObject) -> None:
     messages, mistake = data.draw(st.tuples(MESSAGES, st.booleans()))
     strategy = data.draw(st.sampled_from(sorted(STRATEGIES)))
     opened = APPLICATIONS[name](strategy, mistake)
@@ -181,7 +181,7 @@ def performed(opened: Opened, messages: list[Put], right: tuple[Any, ...]) -> li
     return effects
 
 
-def test_what_a_killed_process_owes_is_sent_in_the_exploration() -> None:
+def test_outputs_owed_by_a_killed_process_are_sent_in_the_exploration() -> None:
     opened = APPLICATIONS["transfers"]("outbox", False)
     right = outcome("transfers", "outbox", [], [Put(key="a")])
     opened.app.kill("before", "Publish", of=opened.accounts)
@@ -224,7 +224,7 @@ def test_transactions_differ_and_so_do_the_channels_that_they_begin(given_out: l
     assert {len(book) for book, _ in map(number_of, ids)} == {BOOK_DIGITS}
 
 
-def test_what_is_left_out_by_name_is_not_delivered_and_the_result_says_so() -> None:
+def test_messages_that_are_left_out_are_not_delivered_and_the_result_says_so() -> None:
     opened = APPLICATIONS["reminders"]("outbox", False)
     found = explore(
         opened.app,

@@ -16,7 +16,7 @@ from exactlyonce.records.library import BOOKS, Book, library_document, transacti
 from exactlyonce.records.outbox import OutboxEntry
 from exactlyonce.stores.memory.partitions import Partition, Version
 from exactlyonce.stores.memory.store import MemoryStore
-from exactlyonce.testing.guarantee import Facts, violations
+from exactlyonce.testing.guarantee import violations
 from exactlyonce.testing.world import StoreHistory, World
 from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json
@@ -115,10 +115,7 @@ def judged(*ledgers: Ledger | None, books: tuple[Book, ...] = (), put_back: tupl
     store.library[BOOKS] = Partition()
     for book in books:
         store.library[BOOKS].append(Version(book.id, Json.of(library_document(book)), book.id, 0))
-    history = StoreHistory(store, put_back={str(number) for number in put_back})
-    facts = Facts(
-        tuple(history.commits), owing=history.owing, fallen=frozenset(history.fallen), undone=tuple(history.undone)
-    )
+    facts = StoreHistory(store, put_back={str(number) for number in put_back}).facts()
     return {violation.property for violation in violations(facts, drained=True)}
 
 
@@ -183,7 +180,7 @@ def test_a_document_goes_back_where_it_was_put_back_and_nowhere_else(
     assert "versions_rise" in judged(*ledgers)
 
 
-def test_what_is_done_twice_after_a_document_was_put_back_is_convicted() -> None:
+def test_changes_that_are_made_twice_after_a_document_was_put_back_are_convicted() -> None:
     back = ledger(A), ledger(A, B), ledger(A)
     assert judged(*back, ledger(A, B), ledger(A, B, B), put_back=(2,)) == {"at_most_one_state_change"}
     assert judged(*back, ledger(C), put_back=(2,)) == {"versions_are_distinct"}
@@ -195,7 +192,7 @@ def test_an_entity_may_be_put_back_twice_and_to_a_version_before_the_first_time(
     assert judged(*once, ledger(A), ledger(A, C), put_back=(3, 5)) == set()
 
 
-def test_what_was_undone_owes_nothing_and_what_was_put_back_owes_again() -> None:
+def test_an_undone_commit_owes_nothing_and_a_commit_that_was_put_back_owes_again() -> None:
     entry = OutboxEntry(f"{'A':-<16}", transaction("b-1", 7), AT, 1)
     owing = ledger(A, outbox=(entry,))
     assert judged(owing, ledger(A, B), owing, put_back=(2,)) == {"termination"}

@@ -158,7 +158,7 @@ def test_a_cancel_that_comes_too_late_says_so() -> None:
     assert diary(app, entity, "b").notes == 1
 
 
-def test_no_entity_cancels_what_another_one_keeps() -> None:
+def test_no_entity_cancels_a_message_of_another() -> None:
     app, entity = opened()
     app.send(entity, Plan(to="a"))
     app.send(entity, Withdraw(by="b", ids=diary(app, entity).planned))
@@ -185,7 +185,7 @@ def test_more_messages_than_one_commit_releases_come_all() -> None:
     assert diary(app, entity, "b").notes == 105
 
 
-def test_its_age_counts_from_its_release() -> None:
+def test_the_age_of_a_kept_message_counts_from_its_release() -> None:
     """A foreign message older than the retention is refused, so a kept one has to be young when it is released."""
     app, entity = opened(inner=False)
     app.send(entity, Plan(days=40))
@@ -275,11 +275,8 @@ class TestExplore:
         explore(app, [("notes", Plan()), (entity, Withdraw())], judge, faults=0, instances=1)
         assert {((True,), 0), ((False,), 1), ((), 1), ((), 0)} <= seen
 
-    def test_what_was_kept_before_the_exploration_may_be_released_at_any_moment(self) -> None:
+    def test_a_message_that_was_kept_before_the_exploration_may_be_released_at_any_moment(self) -> None:
         app, entity = opened()
         app.send(entity, Plan())
 
-        def judge(moment: Any) -> None:
-            assert len(moment.outputs("notes")) == 1
-
-        explore(app, [], in_the_end=judge, faults=0, instances=1)
+        explore(app, [], in_the_end=lambda moment: len(moment.outputs("notes")) == 1, faults=0, instances=1)

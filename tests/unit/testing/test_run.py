@@ -76,15 +76,6 @@ def test_a_written_blob_is_recorded_with_its_address() -> None:
     assert run(writing, Account(), Deposit("a")) == ran
 
 
-def test_a_name_that_no_blob_can_have_is_refused_as_it_would_be_later() -> None:
-    def writing(state: Account, given: Deposit, context: Context) -> Account:
-        context.write_once("../a", b"")
-        return state
-
-    with pytest.raises(ValueError, match="name of a blob"):
-        run(writing, Account(), Deposit("a"))
-
-
 def test_no_result_is_an_error_unless_the_entity_was_deleted() -> None:
     def forgetful(state: Account, given: Deposit, context: Context) -> Any:
         return None
@@ -97,18 +88,23 @@ def test_no_result_is_an_error_unless_the_entity_was_deleted() -> None:
     assert run(deleting, Account(), Deposit("a")).deleted is True
 
 
-def test_an_exception_of_the_handler_is_raised_unchanged() -> None:
-    def failing(state: Account, given: Deposit, context: Context) -> Account:
-        raise KeyError("mine")
-
-    with pytest.raises(KeyError, match="mine"):
-        run(failing, Account(), Deposit("a"))
+def failing(context: Context) -> None:
+    raise KeyError("mine")
 
 
-def test_a_message_that_is_not_registered_is_refused_as_it_would_be_later() -> None:
-    def sending_state(state: Account, given: Deposit, context: Context) -> Account:
-        context.send("anywhere", state)
+@pytest.mark.parametrize(
+    ("act", "error", "told"),
+    [
+        (failing, KeyError, "mine"),
+        (lambda context: context.write_once("../a", b""), ValueError, "name of a blob"),
+        (lambda context: context.send("anywhere", Account()), ConfigurationError, "Account"),
+    ],
+    ids=["an exception of the handler", "a name that no blob can have", "a message that is not registered"],
+)
+def test_an_error_is_raised_as_it_would_be_later(act: Any, error: type[Exception], told: str) -> None:
+    def acting(state: Account, given: Deposit, context: Context) -> Account:
+        act(context)
         return state
 
-    with pytest.raises(ConfigurationError):
-        run(sending_state, Account(), Deposit("a"))
+    with pytest.raises(error, match=told):
+        run(acting, Account(), Deposit("a"))

@@ -16,7 +16,7 @@ from exactlyonce.errors import InvalidMessage
 from exactlyonce.handling.calls import Call, read_call
 from exactlyonce.records.outbox import Output
 from exactlyonce.testing import App, Request, Response
-from exactlyonce.testing.services import Service
+from exactlyonce.testing.services import Service, Trouble
 from tests.calling import ORDERS, PAYMENTS, RECEIPTS, Bill, Billed, Charge, Charged, Order, orders
 
 API = replace(PAYMENTS, credentials=lambda: {"Authorization": "Bearer key"})
@@ -33,6 +33,10 @@ class Bank:
     def __call__(self, request: Request) -> Response:
         self.charges[request.key] += request.body["amount"]
         return Response(201, {"charge": len(self.charges)}, {"Location": "/charges/1"})
+
+
+def refusing(request: Request) -> Response:
+    raise ConnectionError
 
 
 class Shop:
@@ -83,12 +87,8 @@ def test_a_price_that_is_no_double_reaches_the_handler_as_it_was_answered() -> N
         return Price(price=reply.body["price"])
 
     price = Decimal("99999999999999.99")
-    app = App(
-        priced,
-        destinations=(queue, API),
-        queues={"priced": priced},
-        apis={API: lambda request: Response(200, {"price": price})},
-    )
+    apis: dict[Api, Service] = {API: lambda request: Response(200, {"price": price})}
+    app = App(priced, destinations=(queue, API), queues={"priced": priced}, apis=apis)
     app.send(priced, Bill("a"))
     assert app.state(priced, "a") == Price(price=price)
 
@@ -111,34 +111,28 @@ def test_a_call_reaches_its_service_and_the_reply_is_handled(shop: Shop) -> None
     assert (call.path, call.tag) == ("/charges?now=1", "a")
 
 
-def test_a_lost_answer_is_asked_for_again_and_the_service_charges_once(shop: Shop) -> None:
-    shop.app.trouble(API, "lost", times=2)
+TROUBLES: dict[str, tuple[tuple[Trouble, ...], int, int, int, int]] = {
+    "a lost answer is asked for again": (("lost", "lost"), 80, 0, 60, 3),
+    "a service that is down is called again": (("down",), 0, 0, 2, 2),
+    "a service may say when to come again": ((Response(503, headers={"Retry-After": "600"}),), 0, 599, 1, 2),
+    "an answer that takes longer than the timeout is lost": ((timedelta(seconds=31),), 80, 30, 2, 2),
+}
+"""The troubles of a call; what is charged at first, how many seconds it is open, in how many more it is paid, and its tries."""
+
+
+@pytest.mark.parametrize("name", TROUBLES)
+def test_a_call_in_trouble_is_tried_again_under_its_key_and_the_service_charges_once(shop: Shop, name: str) -> None:
+    troubles, charged, seconds, more, tries = TROUBLES[name]
+    shop.app.trouble(API, *troubles)
     shop.bill(amount=80)
+    shop.app.advance(seconds=seconds)
     assert shop.order() == OPEN
-    assert list(shop.bank.charges.values()) == [80]
-    shop.app.advance(minutes=1)
+    assert sum(shop.bank.charges.values()) == charged
+    shop.app.advance(seconds=more)
     assert shop.order() == PAID
     assert list(shop.bank.charges.values()) == [80]
-    assert len(shop.app.tries(API)) == 3
+    assert len(shop.app.tries(API)) == tries
     assert len({item.key for item in shop.app.tries(API)}) == 1
-
-
-def test_a_service_that_is_down_carries_nothing_out(shop: Shop) -> None:
-    shop.app.trouble(API, "down")
-    shop.bill()
-    assert not shop.bank.charges
-    shop.app.advance(seconds=2)
-    assert shop.order() == PAID
-
-
-def test_a_service_may_say_when_to_come_again(shop: Shop) -> None:
-    shop.app.trouble(API, Response(503, headers={"Retry-After": "600"}))
-    shop.bill()
-    shop.app.advance(seconds=599)
-    assert shop.order() == OPEN
-    assert not shop.bank.charges
-    shop.app.advance(seconds=1)
-    assert shop.order() == PAID
 
 
 def test_a_status_that_is_final_is_not_tried_again(shop: Shop) -> None:
@@ -162,21 +156,8 @@ def test_while_an_answer_takes_its_time_other_messages_are_processed(shop: Shop)
     assert len(shop.app.tries(API)) == 2
 
 
-def test_an_answer_that_takes_longer_than_the_timeout_is_lost(shop: Shop) -> None:
-    shop.app.trouble(API, timedelta(seconds=31))
-    shop.bill()
-    shop.app.advance(seconds=30)
-    assert shop.order() == OPEN
-    shop.app.advance(seconds=2)
-    assert shop.order() == PAID
-    assert list(shop.bank.charges.values()) == [1]
-
-
 def test_a_call_whose_key_runs_out_is_unknown() -> None:
-    def nobody(request: Request) -> Response:
-        raise ConnectionError
-
-    shop = Shop(nobody)
+    shop = Shop(refusing)
     shop.bill()
     shop.app.advance(LAST_TRY)
     tries = len(shop.app.tries(PAYMENTS))
@@ -187,7 +168,7 @@ def test_a_call_whose_key_runs_out_is_unknown() -> None:
     assert shop.order() == UNKNOWN
 
 
-def test_what_a_service_did_before_its_connection_broke_is_done() -> None:
+def test_effects_of_a_service_before_its_connection_broke_stay() -> None:
     charged: list[str] = []
 
     def breaking(request: Request) -> Response:
@@ -242,10 +223,7 @@ def test_everything_comes_twice_and_in_any_order_and_each_order_is_charged_once(
 
 
 def test_copies_of_a_call_that_is_tried_for_long_stay_few() -> None:
-    def nobody(request: Request) -> Response:
-        raise ConnectionError
-
-    shop = Shop(nobody)
+    shop = Shop(refusing)
     shop.app.duplicate_everything()
     shop.bill()
     shop.app.advance(hours=2)
@@ -265,11 +243,8 @@ def test_the_same_calls_of_a_test_give_the_same_tries() -> None:
 
 
 def test_two_services_with_one_address_are_told_apart() -> None:
-    other, entity, bank = (
-        replace(API, name="loans"),
-        Entity("order", state=Order, container="orders", strategy=Outbox()),
-        Bank(),
-    )
+    other, bank = replace(API, name="loans"), Bank()
+    entity = Entity("order", state=Order, container="orders", strategy=Outbox())
 
     @entity.handles(Bill, key=lambda bill: bill.order)
     def bill(state: Order, given: Bill, context: Context) -> Order:
@@ -300,12 +275,13 @@ def test_a_call_without_a_service_is_refused() -> None:
     assert len(app.outputs(PAYMENTS)) == 1
 
 
-def test_a_service_that_is_no_destination_is_refused() -> None:
+@pytest.mark.parametrize("more", [(), (Destination("payments"),)], ids=["none", "a destination of that name"])
+def test_a_service_that_is_no_destination_is_refused(more: tuple[Destination, ...]) -> None:
     with pytest.raises(ConfigurationError, match="apis= names 'payments', which is no Api of destinations="):
-        App(orders(), destinations=(ORDERS, RECEIPTS), apis={PAYMENTS: Bank()})
+        App(orders(), destinations=(ORDERS, RECEIPTS, *more), apis={PAYMENTS: Bank()})
 
 
-def test_what_is_no_call_is_given_up_and_settled_as_its_queue_does(shop: Shop) -> None:
+def test_a_message_that_is_no_call_is_given_up_and_settled_as_its_queue_does(shop: Shop) -> None:
     with pytest.raises(InvalidMessage, match="is no call"):
         shop.app.run(shop.app.once.send("payments", Billed("a"), message_id="m-1"))
 
@@ -321,8 +297,3 @@ def test_a_call_that_cannot_be_made_is_settled_and_ends_as_unknown(shop: Shop) -
     with pytest.raises(InvalidMessage, match="A path of payments"):
         shop.app.run(arrive())
     assert shop.app.host.delayed[0].envelope.requeued == 1
-
-
-def test_a_destination_with_the_name_of_a_service_serves_no_api() -> None:
-    with pytest.raises(ConfigurationError, match="no Api of destinations="):
-        App(orders(), destinations=(ORDERS, RECEIPTS, Destination("payments")), apis={API: Bank()})

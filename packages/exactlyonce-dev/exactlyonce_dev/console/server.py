@@ -50,11 +50,7 @@ class Stage:
     """What `exactlyonce dev` adds to the console: the story of deliveries, and what breaks the app.
 
     Attributes:
-        story: of the app.
-        trouble: for its local Cosmos DB.
         kill: kills the app's process; says whether there was one.
-        state: of the app's process.
-        trials: of tests that are copied.
     """
 
     story: Story
@@ -133,8 +129,8 @@ class _Playing:
     """The requests about an app on this machine."""
 
     def __init__(self, stage: Stage) -> None:
-        self._story, self._trouble, self._kill, self._trials = stage.story, stage.trouble, stage.kill, stage.trials
-        self._state = stage.state
+        self._story, self._trouble, self._trials = stage.story, stage.trouble, stage.trials
+        self._kill, self._state = stage.kill, stage.state
 
     @property
     def routes(self) -> list[web.RouteDef]:
