@@ -1,16 +1,15 @@
-"""Bicep files as Python values, read from the syntax tree; what this does not know, it refuses."""
+"""Bicep files as Python values, read from the syntax tree of tree-sitter-bicep; unknown syntax is refused."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from tree_sitter import Node
-
-from tests.infra.syntax import default_of, name_of, parse, parts_of, properties_of, reference_of, text_of
+import tree_sitter_bicep
+from tree_sitter import Language, Node, Parser
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 INFRA: Final = ROOT / "infra"
@@ -27,7 +26,7 @@ _HERE: Final[Mapping[str, Callable[..., Any]]] = {
     "length": len,
 }
 _IN_AZURE: Final = frozenset(
-    {
+    [
         "first",
         "guid",
         "replace",
@@ -37,8 +36,57 @@ _IN_AZURE: Final = frozenset(
         "subscriptionResourceId",
         "toLower",
         "uniqueString",
-    }
+    ]
 )
+
+
+@cache
+def parse(source: bytes) -> Node:
+    """The syntax tree of a file."""
+    return Parser(Language(tree_sitter_bicep.language())).parse(source).root_node
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """The node and all below it."""
+    yield node
+    for child in node.children:
+        yield from walk(child)
+
+
+def text_of(node: Node) -> str:
+    """What stands in the file."""
+    return (node.text or b"").decode()
+
+
+def parts_of(node: Node) -> list[Node]:
+    """What a node is made of, without comments."""
+    return [child for child in node.named_children if child.type != "comment"]
+
+
+def properties_of(node: Node) -> dict[str, Node]:
+    """Properties of an object."""
+    pairs = (parts_of(item) for item in parts_of(node))
+    return {text_of(name).strip("'"): value for name, value in pairs}
+
+
+def reference_of(module: Node) -> str:
+    """What a module is made of."""
+    return text_of(_only(module, "string")).strip("'")
+
+
+def name_of(declaration: Node) -> str:
+    """What a declaration declares."""
+    return text_of(_only(declaration, "identifier"))
+
+
+def default_of(declaration: Node) -> Node | None:
+    """What stands behind the equals sign; None if there is none."""
+    equals = [place for place, child in enumerate(declaration.children) if child.type == "="]
+    return declaration.children[equals[0] + 1] if equals else None
+
+
+def _only(node: Node, kind: str) -> Node:
+    return next(child for child in node.named_children if child.type == kind)
 
 
 class Later(str):
@@ -255,14 +303,16 @@ class _Expression:
 
 def resources(**parameters: Any) -> list[tuple[str, dict[str, Any]]]:
     """The resources, by type, that main.bicep deploys by itself with these parameters."""
-    given = {"environmentName": "test", "location": "westeurope", **parameters}
-    return list(File(INFRA / "main.bicep", given).resources())
+    return list(_main(parameters).resources())
 
 
 def deployment(**parameters: Any) -> list[Module]:
     """The registry's modules that main.bicep deploys with these parameters."""
-    given = {"environmentName": "test", "location": "westeurope", **parameters}
-    return list(File(INFRA / "main.bicep", given).modules())
+    return list(_main(parameters).modules())
+
+
+def _main(parameters: Mapping[str, Any]) -> File:
+    return File(INFRA / "main.bicep", {"environmentName": "test", "location": "westeurope", **parameters})
 
 
 def one(modules: list[Module], name: str) -> dict[str, Any]:

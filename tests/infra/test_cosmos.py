@@ -12,8 +12,7 @@ from exactlyonce.stores.cosmos.partition import LIBRARY_CONTAINER, LIBRARY_PATH
 from local_cosmos.query.parser import parse_query
 from local_cosmos.query.tree import Call, Path, Query, Subquery, parts
 from tests.infra.bicep import deployment, one
-from tests.infra.conftest import settings_of
-from tests.infra.recording import Recorded
+from tests.infra.conftest import Recorded, settings_of
 
 NARROWS_NOTHING = {"/_ledger/?", "/_ledger/type/?", "/_ledger/deleted/?", "/ended/?", "/blobs/[]/?"}
 """Asked for beside something that does, and the same in most documents of a container; or, of blobs, only by clean-up."""
@@ -77,7 +76,7 @@ def test_throughput_is_paid_for_as_chosen(capacity: str, capabilities: list[str]
     assert {container["autoscaleSettingsMaxThroughput"] for container in containers(**chosen).values()} == {most}
 
 
-def test_what_queries_ask_for_is_indexed_and_nothing_else(recorded: Recorded) -> None:
+def test_paths_that_queries_filter_by_are_indexed_and_no_others(recorded: Recorded) -> None:
     found = containers()
     library = filters(recorded.queries[LIBRARY_CONTAINER])
     entities = filters(

@@ -10,8 +10,7 @@ from typing import Final
 import pytest
 from tree_sitter import Node
 
-from tests.infra.bicep import FILES, File
-from tests.infra.syntax import parse, reference_of, text_of, walk
+from tests.infra.bicep import FILES, File, parse, reference_of, text_of, walk
 
 SECRET: Final = re.compile(r"key|password|secret|connection_?string|credential|sas(?![a-z])", re.IGNORECASE)
 HARMLESS: Final = {

@@ -10,8 +10,7 @@ from typing import Any, Final
 import pytest
 from tree_sitter import Node
 
-from tests.infra.bicep import FILES, REGISTRY, File, deployment
-from tests.infra.syntax import default_of, properties_of, reference_of, text_of, walk
+from tests.infra.bicep import FILES, REGISTRY, File, default_of, deployment, properties_of, reference_of, text_of, walk
 
 INTERFACES: Final[dict[str, dict[str, Any]]] = json.loads(
     (Path(__file__).parent / "module_interfaces.json").read_text()

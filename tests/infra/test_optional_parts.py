@@ -98,7 +98,7 @@ def test_the_spark_pool_is_the_version_that_jobs_are_tested_on_and_pauses_by_its
     assert modules[0].params["azureADOnlyAuthentication"] is True
 
 
-def test_what_job_definitions_name_exists() -> None:
+def test_names_in_job_definitions_exist() -> None:
     modules = deployment(deploySpark=True)
     (workspace,) = [module.params for module in modules if module.reference.startswith("synapse/")]
     (lake,) = [module.params for module in modules if module.params["name"].startswith("dls")]

@@ -1,8 +1,14 @@
-"""Roles in Cosmos DB: exactly what the library's requests take, on one database, for the identities that make them."""
+"""Roles in Cosmos DB: exactly what the library's requests take, on one database, for the identities that make them.
+
+Source of the permissions: Microsoft's pages "Azure Cosmos DB for NoSQL data plane actions reference" and "Configure role-based
+access control for your Azure Cosmos DB account". The second says that queries through an SDK take both executeQuery and
+readChangeFeed. Neither speaks of batches: here one takes what its operations take.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 import pytest
 
@@ -10,8 +16,31 @@ from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.stores.port import AsyncListing
 from tests.contract.cosmos_requests import REQUESTS
 from tests.infra.bicep import deployment, one
-from tests.infra.permissions import ACTIONS, JOBS, needed
-from tests.infra.recording import LISTINGS, Recorded
+from tests.infra.conftest import LISTINGS, Recorded
+
+ACCOUNT: Final = "Microsoft.DocumentDB/databaseAccounts"
+_CONTAINERS: Final = f"{ACCOUNT}/sqlDatabases/containers"
+
+READ_METADATA: Final = f"{ACCOUNT}/readMetadata"
+"""Properties of account, database and containers, and physical partitions: what the SDK and the check at start-up read."""
+
+ACTIONS: Final[Mapping[str, frozenset[str]]] = {
+    **{
+        operation: frozenset({f"{_CONTAINERS}/items/{operation}"})
+        for operation in ("create", "read", "replace", "upsert", "delete")
+    },
+    "query": frozenset({f"{_CONTAINERS}/executeQuery", f"{_CONTAINERS}/readChangeFeed"}),
+    "change_feed": frozenset({f"{_CONTAINERS}/readChangeFeed"}),
+}
+"""By the words of the local Cosmos' request log."""
+
+JOBS: Final = frozenset({"create", "read", "replace", "delete", "query", "change_feed"})
+"""What Spark jobs do: they read, save entities unchanged as fences (or a tombstone, which is created), and delete."""
+
+
+def needed(operations: frozenset[str]) -> set[str]:
+    """The data actions that these operations take."""
+    return {READ_METADATA}.union(*(ACTIONS[operation] for operation in operations))
 
 
 def definitions() -> dict[str, dict[str, Any]]:
@@ -57,16 +86,11 @@ def test_roles_hold_on_the_database_and_nowhere_else() -> None:
 
 def test_the_apps_identity_has_the_apps_role_and_the_workspace_the_jobs() -> None:
     names = {role["name"]: role["roleName"] for role in definitions().values()}
-    for spark, wanted in (
-        (False, [("exactlyonce-application", "identity.outputs.principalId")]),
-        (
-            True,
-            [
-                ("exactlyonce-application", "identity.outputs.principalId"),
-                ("exactlyonce-spark", "synapse!.outputs.principalId"),
-            ],
-        ),
-    ):
+    app, jobs = (
+        ("exactlyonce-application", "identity.outputs.principalId"),
+        ("exactlyonce-spark", "synapse!.outputs.principalId"),
+    )
+    for spark, wanted in ((False, [app]), (True, [app, jobs])):
         given = one(deployment(deploySpark=spark), "document-db/database-account")["sqlRoleAssignments"]
         assert [(names[role["roleDefinitionId"]], role["principalId"]) for role in given] == wanted
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from types import ModuleType
 from typing import Final
 
 from exactlyonce.hosting import Settings, StorageConnection
-from exactlyonce.values.lifetimes import RETENTION
 from tests.infra.bicep import deployment, one
 from tests.infra.conftest import ADDRESSES, settings_of
 
@@ -49,17 +47,6 @@ def test_queues_and_blobs_are_reached_as_the_identity() -> None:
 
 def test_addresses_of_blobs_have_no_doubled_slash(app: ModuleType) -> None:
     assert app.once._parts.resources.blobs.address == "https://example.blob.core.windows.net/exactlyonce"
-
-
-def test_the_delivery_limit_is_the_same_for_the_app_and_for_what_deletes_blobs() -> None:
-    settings = Settings.model_validate(settings_of(deliveryLimitDays=3))
-    assert settings.delivery_limit == timedelta(days=3)
-    assert Settings.model_validate(settings_of()).delivery_limit == Settings.model_fields["delivery_limit"].default
-
-
-def test_the_retention_is_the_same_for_the_app_and_for_what_deletes_blobs() -> None:
-    assert Settings.model_validate(settings_of(retentionDays=20)).retention == timedelta(days=20)
-    assert Settings.model_validate(settings_of()).retention == RETENTION
 
 
 def test_the_package_runs_on_a_python_that_the_library_knows_and_the_service_offers() -> None:

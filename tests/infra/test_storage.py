@@ -70,39 +70,35 @@ def test_the_whole_account_may_be_listed_for_the_hosts_health_check_and_nothing_
     assert roles([account()]) == {account()["name"]: {"Storage Blob Data Reader"}}
 
 
-@pytest.mark.parametrize(("limit", "retention"), [(7, 30), (2, 20)])
-def test_data_of_messages_goes_when_nothing_can_refer_to_it_any_more(limit: int, retention: int) -> None:
-    (rule,) = account(deliveryLimitDays=limit, retentionDays=retention)["managementPolicyRules"]
-    assert rule["enabled"] is True
-    assert rule["definition"]["actions"] == {
-        "baseBlob": {"delete": {"daysAfterCreationGreaterThan": limit + retention}}
-    }
-
-
 def age_at_deletion(**parameters: Any) -> timedelta:
     """How old the data of a message is when the rule deletes it."""
     (rule,) = account(**parameters)["managementPolicyRules"]
-    return timedelta(days=rule["definition"]["actions"]["baseBlob"]["delete"]["daysAfterCreationGreaterThan"])
+    assert rule["enabled"] is True
+    ((action, condition),) = rule["definition"]["actions"]["baseBlob"].items()
+    assert action == "delete"
+    return timedelta(days=condition["daysAfterCreationGreaterThan"])
 
 
-def test_days_are_those_of_the_librarys_defaults() -> None:
-    assert age_at_deletion() == Settings.model_fields["delivery_limit"].default + RETENTION
-
-
-@pytest.mark.parametrize("limit", [1, 7])
-def test_days_follow_from_the_delivery_limit_that_the_app_is_given(limit: int) -> None:
-    given = Settings.model_validate(settings_of(deliveryLimitDays=limit)).delivery_limit
-    assert age_at_deletion(deliveryLimitDays=limit, retentionDays=30) == given + timedelta(days=30)
+@pytest.mark.parametrize(
+    ("given", "limit", "retention"),
+    [
+        ({}, Settings.model_fields["delivery_limit"].default, RETENTION),
+        ({"deliveryLimitDays": 2, "retentionDays": 20}, timedelta(days=2), timedelta(days=20)),
+    ],
+    ids=["the library's defaults", "others"],
+)
+def test_the_app_and_the_rule_that_deletes_data_of_messages_go_by_the_same_days(
+    given: dict[str, int], limit: timedelta, retention: timedelta
+) -> None:
+    settings = Settings.model_validate(settings_of(**given))
+    assert (settings.delivery_limit, settings.retention) == (limit, retention)
+    assert age_at_deletion(**given) == limit + retention
 
 
 def test_a_message_that_is_sent_again_at_the_last_moment_still_has_its_data() -> None:
     delivery_limit = Settings.model_fields["delivery_limit"].default
-    waits = (
-        delivery_limit,
-        POISON,
-        delivery_limit,
-        delivery_limit,
-    )  # In its queue; given up; parked; in its queue again.
+    # In its queue; given up; parked; in its queue again.
+    waits = (delivery_limit, POISON, delivery_limit, delivery_limit)
     assert age_at_deletion() > sum(waits, timedelta())
 
 
