@@ -104,7 +104,7 @@ def test_a_story_with_a_message_on_its_way_says_where_the_message_goes(seen: Clu
         "A message is still on its way to boards: copy the story again when the message has been processed.",
     )
     seen.app.advance(seconds=5)
-    run(seen.written("http/gift"))
+    assert copied(seen, "http/gift")
 
 
 def test_services_answer_each_call_as_it_was_answered(seen: Club) -> None:
