@@ -223,7 +223,7 @@ class Engine:
 def _handled(outputs: int) -> Handled:
     """What the handler of the shooting range makes of a shot, made once: handlers are not a part of the engine."""
     body = Json.of({"id": GAME.id, "gameId": GAME.id, "target": 17, "attempts": 3, "round": 12})
-    context = Context(Origin(GAME, "bench/shot-1"), NOW, ROUTES, tx="t-1", since=milliseconds(NOW))
+    context = Context(Origin(GAME, "bench/shot-1"), Before(None, NOW, "t-1", since=milliseconds(NOW)), ROUTES)
     for _ in range(outputs):
         context.announce(Missed(id=context.new_id(), game_id=GAME.id, round=12, attempt=2))
     return Handled(body, context.outputs, sequences=context.sequences)

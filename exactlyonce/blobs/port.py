@@ -26,34 +26,21 @@ class AsyncBlobs(AsyncPort, Protocol):
     @property
     def address(self) -> str:
         """Address of the container, without a final slash and without any secret; a blob's address adds `/` and its name."""
-        ...
 
     async def read(self, name: str, limit: int) -> bytes | None:
         """The content of a blob, or its first `limit + 1` bytes if there are more; None if it is absent.
-
-        Raises:
-            TryAgainLater: the blob could not be read.
-        """
-        ...
+        Raises `TryAgainLater`: the blob could not be read."""
 
     def list_blobs(self, prefix: str = "") -> AsyncIterator[ListedBlob]:
         """The blobs whose names begin with `prefix`, in the order of their names.
-
-        Raises:
-            TryAgainLater: the blobs could not be listed.
-        """
-        ...
+        Raises `TryAgainLater`: the blobs could not be listed."""
 
 
 class NoBlobs:
     """The port where no container for blobs is configured."""
 
     def perform(self, effect: Effect[Any]) -> NoReturn:  # noqa: ARG002
-        """Refuse the effect.
-
-        Raises:
-            ConfigurationError: always.
-        """
+        """Refuse the effect. Raises `ConfigurationError`: always."""
         raise ConfigurationError("There is no container for blobs. Name one in the setting EXACTLYONCE__blobContainer.")
 
 

@@ -118,11 +118,7 @@ class Api:
         return made + min(self.key_lifetime, lifetime) - self.timeout - self.clock_tolerance
 
     def address(self, path: str) -> str:
-        """The address of a path of the service.
-
-        Raises:
-            ValueError: the path could leave the base.
-        """
+        """The address of a path of the service. Raises `ValueError`: the path could leave the base."""
         place = unquote(path.partition("?")[0])
         if not _PATH.fullmatch(path) or path.startswith("//") or {".", ".."} & set(re.split(r"[/\\]", place)):
             raise ValueError(
@@ -247,11 +243,7 @@ def call_of(
 
 
 def read_call(envelope: Envelope) -> Call:
-    """A queued call; without its body if a blob holds the body.
-
-    Raises:
-        InvalidMessage: the message is no call.
-    """
+    """A queued call; without its body if a blob holds the body. Raises `InvalidMessage`: the message is no call."""
     about = message_key(envelope.source, envelope.id)
     try:
         about_call = json.loads(str(dict(envelope.extensions)[CALL_IS]))

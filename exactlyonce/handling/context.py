@@ -17,7 +17,7 @@ from exactlyonce.handling.messages import encode, require_model
 from exactlyonce.handling.routes import Destination, Model, Routes, name_of
 from exactlyonce.records.blobs import CLAIM_CHECKS, MAX_BLOB_BYTES, Author, Blob, folder_of
 from exactlyonce.records.ledger import CALL_TYPE
-from exactlyonce.records.outbox import MAX_OUTPUT_BYTES, Answer, Output, OutputRef
+from exactlyonce.records.outbox import MAX_OUTPUT_BYTES, Answer, Output
 from exactlyonce.records.sequences import RECEIVER, Place, Sequences
 from exactlyonce.values.declarations import require
 from exactlyonce.values.envelope import STABLE_TIME, Envelope, Extensions, Origin, stable_text
@@ -31,50 +31,6 @@ NUMBERED: Final = 256
 """Bytes reserved in a kept message for the attributes that its release adds."""
 
 
-class KeptMessages:
-    """The messages that a handler keeps and cancels.
-
-    Args:
-        kept_ids: ids of the messages that the entity keeps; None where its strategy keeps none.
-
-    Attributes:
-        kept: messages that the handler keeps, each with its due time.
-        cancelled: ids of messages of earlier commits that the handler cancels.
-    """
-
-    def __init__(self, kept_ids: frozenset[str] | None) -> None:
-        self._kept_ids = kept_ids
-        self.count = 0
-        self.kept: tuple[tuple[datetime, Output], ...] = ()
-        self.cancelled: frozenset[str] = frozenset()
-
-    def require(self) -> frozenset[str]:
-        """Ids of the messages kept before. Raises `ConfigurationError` where the strategy keeps none."""
-        if self._kept_ids is None:
-            raise ConfigurationError(
-                "Only entities with the strategy Outbox() keep messages until a time: only their ledger names them. Elsewhere "
-                "send with delay=, and let the receiver decide whether the message still matters."
-            )
-        return self._kept_ids
-
-    def keep(self, due: datetime, output: Output) -> None:
-        """Keep a message until it is due. Raises `ConfigurationError` where the strategy keeps none."""
-        self.require()
-        self.count += 1
-        self.kept = (*self.kept, (due, output))
-
-    def cancel(self, id: str) -> bool:
-        """Cancel a message; whether it was kept until now."""
-        stays = tuple(item for item in self.kept if item[1].id != id)
-        if len(stays) < len(self.kept):
-            self.kept = stays
-            return True
-        if id not in self.require() - self.cancelled:
-            return False
-        self.cancelled |= {id}
-        return True
-
-
 def utc(due: datetime) -> datetime:
     """A time with a time zone, in UTC. Raises ValueError without a time zone, or outside the years 1 to 9999 in UTC."""
     if due.utcoffset() is None:
@@ -86,15 +42,8 @@ def utc(due: datetime) -> datetime:
 
 
 def released(routes: Routes, before: Before, kept: Output) -> tuple[Sequences, Output]:
-    """A kept message at its release: with a new time, and a number if its receiver takes messages in order.
-
-    Returns:
-        the sequences afterwards, and the message.
-
-    Raises:
-        UnknownDestination: the application no longer has the destination.
-        OutputTooLarge: the queue no longer takes a message of this size.
-    """
+    """The sequences after a release, and the kept message with a new time, and a number if its receiver takes messages in
+    order. Raises `UnknownDestination` or `OutputTooLarge` if the application or the queue no longer takes it."""
     envelope = replace(Envelope.read(kept.envelope.text), time=before.at)
     receiver = dict(envelope.extensions).get(RECEIVER) if kept.destination in routes.ordered else None
     if receiver is None:
@@ -123,19 +72,7 @@ _VALUE: Final = re.compile(r"[!-~](?:[ -~]*[!-~])?")
 
 
 def answer_of(body: object, status: int | None, headers: Mapping[str, str]) -> Answer:
-    """A handler's reply as an answer.
-
-    Args:
-        body: a pydantic model or a dataclass; None for none.
-        status: status code of HTTP; None for 200, or for 204 without a body.
-        headers: the answer's headers.
-
-    Raises:
-        ConfigurationError: the body is neither a pydantic model nor a dataclass.
-        OutputTooLarge: the answer has more than `MAX_ANSWER_BYTES`.
-        HandlerFailed: the body holds NaN or an infinity.
-        ValueError: the status code or a header is not valid.
-    """
+    """A handler's reply as an answer. Arguments and errors are those of `Context.reply`."""
     chosen = status or (204 if body is None else 200)
     if chosen not in _STATUSES or (body is not None and chosen in _WITHOUT_BODY):
         raise ValueError(f"The status code of an answer is from 200 to 599, and {_WITHOUT_BODY} have no body.")
@@ -169,33 +106,16 @@ class Context:
     raise `ContextClosed`.
     """
 
-    def __init__(
-        self,
-        origin: Origin,
-        now: datetime,
-        routes: Routes,
-        sequences: Sequences = (),
-        tx: str = "",
-        *,
-        trace: Extensions = (),
-        sent: tuple[OutputRef, ...] | None = None,
-        version: int | None = None,
-        kept: frozenset[str] | None = None,
-        since: int | None = None,
-        folder: str | None = None,
-    ) -> None:
+    def __init__(self, origin: Origin, before: Before, routes: Routes, *, trace: Extensions = ()) -> None:
         self._origin = origin
-        self._now = now
+        self._before = before
         self._routes = routes
-        self._sequences = sequences
-        self._tx = tx
         self._trace = trace
-        self._sent = sent
-        self._version = version
+        self._sequences = before.sequences
         self._calls: dict[str, Call] = {}
-        self._kept_messages = KeptMessages(kept)
-        self._since = since
-        self._blob_folder = folder or tx
+        self._kept: tuple[tuple[datetime, Output], ...] = ()
+        self._cancelled: frozenset[str] = frozenset()
+        self._count = 0
         self._random: Random | None = None
         self._ids = 0
         self._bytes = 0
@@ -219,7 +139,7 @@ class Context:
     @property
     def now(self) -> datetime:
         """Time of this attempt, in UTC; the same at every call."""
-        return self._now
+        return self._before.at
 
     @property
     def random(self) -> Random:
@@ -287,7 +207,23 @@ class Context:
             ConfigurationError: the entity's strategy is not `Outbox()`.
         """
         self._require_open("cancel")
-        return self._kept_messages.cancel(id)
+        stays = tuple(item for item in self._kept if item[1].id != id)
+        if len(stays) < len(self._kept):
+            self._kept = stays
+            return True
+        if id not in self._require_keeper() - self._cancelled:
+            return False
+        self._cancelled |= {id}
+        return True
+
+    def _require_keeper(self) -> frozenset[str]:
+        """Ids of the messages kept before. Raises `ConfigurationError` where the strategy keeps none."""
+        if self._before.kept is None:
+            raise ConfigurationError(
+                "Only entities with the strategy Outbox() keep messages until a time: only their ledger names them. Elsewhere "
+                "send with delay=, and let the receiver decide whether the message still matters."
+            )
+        return self._before.kept
 
     def call(
         self,
@@ -320,12 +256,12 @@ class Context:
         """
         self._require_open("call")
         require("The first argument of context.call", api, Api, "the Api that the application declares")
-        if self._version is None:
+        if self._before.version is None:
             raise ConfigurationError(
                 "Only entities with the strategy Outbox() make calls: only they know their replies."
             )
         replies = self._routes.replies(then)
-        call = call_of(api, method, path, body, then=then, replies=replies, tag=tag, version=self._version)
+        call = call_of(api, method, path, body, then=then, replies=replies, tag=tag, version=self._before.version)
         self._send(api.name, call, (CALL_TYPE, Json.of(call.body)), timedelta(0), more=call.extensions)
         self._calls[self._outputs[-1].id] = call
 
@@ -340,7 +276,7 @@ class Context:
         due: datetime | None = None,
     ) -> str:
         name, data = encoded
-        index = len(self._outputs) + self._kept_messages.count
+        index = self._count
         id = self._origin.output_id(index)
         # A kept message gets its number when it is released, so that a cancelled message leaves no gap.
         sequences, place = self._placed(destination, message) if due is None else (self._sequences, None)
@@ -348,7 +284,7 @@ class Context:
         extensions = self._routes.session(destination, message) if place is None else place.extensions
         # Names are sorted over all parts: the names of each part come before those of the next; calls have no place.
         extensions = (*more, *extensions, *self._stable_time(due), *self._trace)
-        envelope = Envelope(self._origin.entity.source, id, name, data, self._now, extensions=extensions)
+        envelope = Envelope(self._origin.entity.source, id, name, data, self._before.at, extensions=extensions)
         wire = envelope.to_json()
         blob = None
         # A kept message has a document of its own, maybe for longer than such a blob is kept.
@@ -372,25 +308,29 @@ class Context:
         if due is None:
             self._outputs.append(output)
         else:
-            self._kept_messages.keep(due, output)
+            self._require_keeper()
+            self._kept = (*self._kept, (due, output))
+        self._count += 1
         return id
 
     def _placed(self, destination: str, message: object) -> tuple[Sequences, Place | None]:
         """The sequences after the next output, and its place; a message handled again repeats the places of the first time."""
-        if self._sent is not None:
-            again = self._sent[len(self._outputs) :]
+        if self._before.sent is not None:
+            again = self._before.sent[len(self._outputs) :]
             return self._sequences, again[0].place if again else None
         receiver = self._routes.receiver(destination, message)
         if receiver is None or destination not in self._routes.ordered:
             return self._sequences, None
         begun = sum(output.place is not None and output.place.number == 1 for output in self._outputs)
-        return self._routes.number(self._sequences, destination, receiver.source, self._now, self._tx, begun=begun)
+        return self._routes.number(
+            self._sequences, destination, receiver.source, self._before.at, self._before.tx, begun=begun
+        )
 
     def _stable_time(self, due: datetime | None) -> Extensions:
         """The time that copies of an output share. A kept message has none: its due time may depend on the attempt."""
-        if self._since is None or due is not None:
+        if self._before.since is None or due is not None:
             return ()
-        return ((STABLE_TIME, stable_text(self._since)),)
+        return ((STABLE_TIME, stable_text(self._before.since)),)
 
     def write_once(self, name: str, content: bytes | str, *, content_type: str = "application/octet-stream") -> str:
         """Write a blob together with the new state, and return its address, which messages may carry.
@@ -424,10 +364,10 @@ class Context:
 
     @property
     def _folder(self) -> str:
-        return f"{folder_of(self._origin.entity)}/{self._blob_folder}"
+        return f"{folder_of(self._origin.entity)}/{self._before.folder or self._before.tx}"
 
     def _blob(self, path: str, content: bytes, content_type: str) -> Blob:
-        author = Author(self._origin.entity, self._origin.message, self._tx, self._now)
+        author = Author(self._origin.entity, self._origin.message, self._before.tx, self._before.at)
         return Blob(path, content, content_type, author)
 
     def _address_of(self, blob: Blob) -> str:
@@ -463,10 +403,10 @@ class Context:
 
     def _subscribers(self, model: type, name: str) -> tuple[str, ...]:
         """The destinations of an event. A message handled again repeats those of the first time, whatever was added since."""
-        if self._sent is None:
+        if self._before.sent is None:
             return self._routes.subscribed(model)
         subscribed = self._routes.subscribers.get(name, ())
-        following = tuple(output.destination for output in self._sent[len(self._outputs) :])
+        following = tuple(output.destination for output in self._before.sent[len(self._outputs) :])
         again: tuple[str, ...] = ()
         for destination in subscribed:
             if following[: len(again) + 1] == (*again, destination):
@@ -517,12 +457,12 @@ class Context:
     @property
     def kept(self) -> tuple[tuple[datetime, Output], ...]:
         """The messages to keep so far, each with its due time."""
-        return self._kept_messages.kept
+        return self._kept
 
     @property
     def cancelled(self) -> frozenset[str]:
         """Ids of the messages cancelled so far, but for messages of this handler."""
-        return self._kept_messages.cancelled
+        return self._cancelled
 
     @property
     def outputs(self) -> tuple[Output, ...]:

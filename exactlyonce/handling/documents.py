@@ -105,13 +105,7 @@ def covers(content: Any, stored: Any) -> bool:
 
 
 def unknown(stored: Any, again: Any, top: Place) -> list[Unknown]:
-    """The stored properties that the model reads but does not write.
-
-    Args:
-        stored: the document.
-        again: the document, read and written by the model.
-        top: the model.
-    """
+    """The stored properties that are absent `again`, after the model read and wrote the document."""
     groups: dict[str, Unknown] = {}
     for path, pattern, declared, value in _unwritten(stored, again, top):
         name = ".".join(pattern)
@@ -240,10 +234,7 @@ class Save:
 
     def merged(self, groups: list[Unknown]) -> dict[str, Any]:
         """The content with these properties, wherever their object still exists.
-
-        Raises:
-            DamagedDocument: a property is in a list that the handler changed.
-        """
+        Raises `DamagedDocument`: a property is in a list that the handler changed."""
         body = deepcopy(self.content) if groups else self.content
         for group in groups:
             for path, value in group.places:

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, Generic, NoReturn, Protocol, TypeVar, overload
 
 from pydantic import PydanticUserError, ValidationError
@@ -29,6 +29,7 @@ from exactlyonce.handling.messages import (
     entity_named,
     entity_ref,
     message_type,
+    read_as,
     require_model,
     tell_unread,
 )
@@ -53,11 +54,6 @@ _LARGEST: Final = sys.float_info.max
 class StateShape:
     """The mapping between a state model and documents with these partition key paths.
 
-    Args:
-        state: the model.
-        paths: the paths of the partition key.
-        declared: the properties outside the state.
-
     Raises:
         ConfigurationError: the model cannot start empty, or has a reserved property or a property declared removed or foreign;
             or a path is not like `/a` or `/a/b`.
@@ -76,9 +72,8 @@ class StateShape:
         self._state = state
         self._steps = tuple(tuple(path[1:].split("/")) for path in paths)
         places = [("id",), *self._steps]
-        if any(place[: len(item)] == item for item in places for place in places if len(place) > len(item)) or len(
-            {*paths}
-        ) < len(paths):
+        leads = any(place[: len(item)] == item for item in places for place in places if len(place) > len(item))
+        if leads or len({*paths}) < len(paths):
             raise ConfigurationError(
                 "Of the paths of a partition key, each names another property, and none leads into another one, or into id."
             )
@@ -98,54 +93,39 @@ class StateShape:
 
     def start(self, entity: EntityRef) -> Any:
         """The state of an absent entity. Raises `ConfigurationError` if the model rejects the entity's key."""
+        made = f"{self._state.__name__} cannot be made from the id and the partition key of an entity of type {entity.type!r}"
 
         def failed(error: BaseException) -> ConfigurationError:  # A model's validator may raise anything.
-            return ConfigurationError(
-                f"{self._state.__name__} cannot be made from the id and the partition key of an entity of type "
-                f"{entity.type!r}: the model raised {class_of(error)}. Correct the model's validators."
-            )
+            return ConfigurationError(f"{made}: the model raised {class_of(error)}. Correct the model's validators.")
 
         try:
             with ApplicationsCode(failed, ValidationError):
                 return self._start(entity)
         except ValidationError as error:
             raise ConfigurationError(
-                f"{self._state.__name__} cannot be made from the id and the partition key of an entity of type "
-                f"{entity.type!r}: {problems(error, is_quoted=False)}. Declare the fields of id and partition key as the keys "
+                f"{made}: {problems(error, is_quoted=False)}. Declare the fields of id and partition key as the keys "
                 "of the messages, or not at all."
             ) from raised_in(error)  # Pydantic's own error would quote the key.
 
     def _start(self, entity: EntityRef) -> Any:
         return self._read(self._identity(entity))
 
-    def _start_content(self, entity: EntityRef) -> Any:
-        return written(self._state, self._start(entity))
-
     def read(self, entity: EntityRef, body: Json) -> Any:
         """Body to state. Raises `DamagedDocument` naming every property that does not fit."""
-
-        def failed(error: BaseException) -> DamagedDocument:  # A model's validator may raise anything.
-            return DamagedDocument(
-                f"The document of entity {entity} cannot be read as {self._state.__name__}: reading it raised "
-                f"{class_of(error)}. Nothing was changed. Correct the document, or the model's validators."
-            )
-
-        try:
-            with ApplicationsCode(failed, ValidationError):
-                return read_text(self._state, self._text(body))
-        except ValidationError as error:
-            raise DamagedDocument(
-                f"The document of entity {entity} does not fit {self._state.__name__}: {problems(error, self._state)}. Nothing "
-                "was changed. Correct the document, or give the model a default, or an alias or a before-validator that reads "
-                "the old form."
-            ) from raised_in(error)  # Pydantic's own error would quote the document.
+        return read_as(
+            self._state,
+            self._text(body),
+            DamagedDocument,
+            f"The document of entity {entity}",
+            raised="Nothing was changed. Correct the document, or the model's validators.",
+            unfit="Nothing was changed. Correct the document, or give the model a default, or an alias or a before-validator "
+            "that reads the old form.",
+        )
 
     def write(self, entity: EntityRef, state: Any, before: Json | None, *, adopted: bool = False) -> Json:
         """State to body. Reading the body gives this state again; properties unread by the model stay.
 
         Args:
-            entity: the entity in the document.
-            state: the state to write.
             before: the body that is replaced.
             adopted: whether another program may have written the body before: then absent fields were not renamed.
 
@@ -172,7 +152,9 @@ class StateShape:
             )
         for steps, value in self._places(entity):
             # The model may declare a key as a number, or a UUID: then it writes the key in another form.
-            if (now := _get(content, steps, value)) != value and now != _get(self._start_content(entity), steps, value):
+            if (now := _get(content, steps, value)) != value and now != _get(
+                written(self._state, self._start(entity)), steps, value
+            ):
                 raise IdentityChanged(
                     f"The handler changed {'/' + '/'.join(steps)} of entity {entity}. Id and partition key are fixed; send a "
                     "message to the other entity instead."
@@ -223,10 +205,7 @@ class StateShape:
 
     def _body(self, entity: EntityRef, stored: dict[str, Any], content: dict[str, Any]) -> dict[str, Any]:
         own = {name: stored[name] for name in self._own if name in stored}
-        body = {**self._identity(entity), **own, **content}
-        for steps, value in self._places(entity):
-            _set(body, steps, value)
-        return body
+        return self._placed(entity, {**self._identity(entity), **own, **content})
 
     def _lost(self, state: Any, body: dict[str, Any]) -> str | None:
         return lost(self._state, state, self._text(Json.of(body)))
@@ -243,7 +222,9 @@ class StateShape:
         return Json.of(self._identity(entity))
 
     def _identity(self, entity: EntityRef) -> dict[str, Any]:
-        body: dict[str, Any] = {}
+        return self._placed(entity, {})
+
+    def _placed(self, entity: EntityRef, body: dict[str, Any]) -> dict[str, Any]:
         for steps, value in self._places(entity):
             _set(body, steps, value)
         return body
@@ -265,11 +246,11 @@ class StateShape:
 
     def _require_start(self) -> None:
         sample = EntityRef("sample", tuple("sample" for _ in self._steps), "sample")
+        unfit = f"{self._state.__name__} cannot be the state of an entity that does not exist yet"
 
         def failed(error: BaseException) -> ConfigurationError:
             return ConfigurationError(
-                f"{self._state.__name__} cannot be the state of an entity that does not exist yet: making one raised "
-                f"{class_of(error)}. Correct the model's validators and default factories."
+                f"{unfit}: making one raised {class_of(error)}. Correct the model's validators and default factories."
             )
 
         try:
@@ -278,10 +259,7 @@ class StateShape:
         except ValidationError as error:
             if all(item["type"] != "missing" for item in error.errors(include_input=False)):
                 return  # Only the sample key does not fit, as where the model declares its key as a number.
-            raise ConfigurationError(
-                f"{self._state.__name__} cannot be the state of an entity that does not exist yet: {problems(error)}. Give "
-                "every field a default."
-            ) from None
+            raise ConfigurationError(f"{unfit}: {problems(error)}. Give every field a default.") from None
         try:
             with ApplicationsCode(lambda error: HandlerFailed(f"A serializer raised {class_of(error)}.")):
                 names = frozenset(written(self._state, state))
@@ -335,87 +313,6 @@ State = TypeVar("State")
 Message = TypeVar("Message")
 Applier = Callable[[State, Message], State]
 """Returns the state after an event."""
-
-
-@dataclass(frozen=True)
-class Appliers(Generic[State]):
-    """The appliers of an entity type, by event type.
-
-    Attributes:
-        entity: name of the type.
-        state: its state model.
-    """
-
-    entity: str
-    state: type[State]
-    _appliers: dict[str, tuple[type, Applier[State, Any]]] = field(default_factory=dict)
-
-    def __bool__(self) -> bool:
-        """Whether there are any."""
-        return bool(self._appliers)
-
-    def add(self, model: type, applier: Applier[State, Any]) -> None:
-        """Register an applier. Raises `ConfigurationError` if the type is not registered, or has an applier already."""
-        registered = message_type(model)
-        for name in (registered.name, *registered.formerly):
-            if name in self._appliers:
-                raise ConfigurationError(f"Entity {self.entity!r} applies events of type {name!r} twice.")
-            self._appliers[name] = (model, applier)
-
-    def events(self, result: Any) -> tuple[Event, ...]:
-        """A handler's result as events. Raises `HandlerFailed` if it is not a list of events."""
-        if not isinstance(result, (list, tuple)):
-            raise HandlerFailed(
-                f"The handler returned {kind_of(result)}. Entity {self.entity!r} is event-sourced: return a list of "
-                "events, which may be empty."
-            )
-        try:
-            return tuple(Event(*encode(event)) for event in result)
-        except (ConfigurationError, InvalidMessage) as error:
-            raise HandlerFailed(f"The handler's result has an item that is not an event: {error}") from error
-
-    def apply(self, state: State, event: Event) -> State:
-        """The state after an event.
-
-        Raises:
-            HandlerFailed: the event has no applier, or data that does not fit; or the applier raised, or returned no state.
-        """
-        if event.type not in self._appliers:
-            types = ", ".join(sorted(self._appliers))
-            raise HandlerFailed(
-                f"Entity {self.entity!r} has no applier of events of type {event.type!r}; known are: {types}. Register one "
-                "with applies(), and keep it as long as streams hold such events."
-            )
-        model, applier = self._appliers[event.type]
-        read = self._read(model, event)
-        with ApplicationsCode(
-            lambda error: HandlerFailed(f"Applying an event of type {event.type!r} raised {class_of(error)}."),
-            HandlerFailed,
-        ):
-            after = applier(state, read)
-            if not isinstance(after, self.state):
-                raise HandlerFailed(
-                    f"The applier of events of type {event.type!r} returned {kind_of(after)}. Return the new "
-                    f"{self.state.__name__}."
-                )
-            return after
-
-    def _read(self, model: type, event: Event) -> Any:
-        advice = "Give the model defaults, or a before-validator that reads old events."
-
-        def failed(error: BaseException) -> HandlerFailed:  # A validator of the model's own may raise anything.
-            return HandlerFailed(
-                f"An event of type {event.type!r} cannot be read as {model.__name__}: reading it raised {class_of(error)}. "
-                f"{advice}"
-            )
-
-        try:
-            with ApplicationsCode(failed, ValidationError):
-                return read_text(model, event.data.text)
-        except ValidationError as error:
-            raise HandlerFailed(
-                f"An event of type {event.type!r} does not fit {model.__name__}: {problems(error, model)}. {advice}"
-            ) from raised_in(error)  # Pydantic's own error would quote the event.
 
 
 Events = TypeVar("Events", bound="list[Any] | tuple[Any, ...]")
@@ -501,7 +398,7 @@ class Entity(Generic[State]):
         self.shape = StateShape(state, self.paths, Declared(removed, foreign))
         self.state = state
         self._registrations: dict[str, Registration[State, Any]] = {}
-        self._appliers = Appliers(name, state)
+        self._appliers: dict[str, tuple[type, Applier[State, Any]]] = {}
 
     def __repr__(self) -> str:
         return f"Entity({self.name!r})"
@@ -553,11 +450,14 @@ class Entity(Generic[State]):
             ConfigurationError: the type is not registered, or has an applier already; or the function is not valid.
         """
 
-        message_type(model)
+        registered = message_type(model)
 
         def register(applier: Applier[State, Message]) -> Applier[State, Message]:
             require_plain("The applier", applier, ("state", "event"))
-            self._appliers.add(model, applier)
+            for name in (registered.name, *registered.formerly):
+                if name in self._appliers:
+                    raise ConfigurationError(f"Entity {self.name!r} applies events of type {name!r} twice.")
+                self._appliers[name] = (model, applier)
             return applier
 
         return register
@@ -569,11 +469,41 @@ class Entity(Generic[State]):
 
     def events(self, result: Any) -> tuple[Event, ...]:
         """A handler's result as events. Raises `HandlerFailed` if it is not a list of events."""
-        return self._appliers.events(result)
+        if not isinstance(result, (list, tuple)):
+            raise HandlerFailed(
+                f"The handler returned {kind_of(result)}. Entity {self.name!r} is event-sourced: return a list of "
+                "events, which may be empty."
+            )
+        try:
+            return tuple(Event(*encode(event)) for event in result)
+        except (ConfigurationError, InvalidMessage) as error:
+            raise HandlerFailed(f"The handler's result has an item that is not an event: {error}") from error
 
     def apply(self, state: State, event: Event) -> State:
-        """The state after an event. Raises `HandlerFailed`."""
-        return self._appliers.apply(state, event)
+        """The state after an event.
+        Raises `HandlerFailed`: the event has no applier, or data that does not fit; or the applier raised, or returned no
+        state."""
+        if event.type not in self._appliers:
+            types = ", ".join(sorted(self._appliers))
+            raise HandlerFailed(
+                f"Entity {self.name!r} has no applier of events of type {event.type!r}; known are: {types}. Register one "
+                "with applies(), and keep it as long as streams hold such events."
+            )
+        model, applier = self._appliers[event.type]
+        advice = "Give the model defaults, or a before-validator that reads old events."
+        about = f"An event of type {event.type!r}"
+        read: Any = read_as(model, event.data.text, HandlerFailed, about, raised=advice, unfit=advice)
+        with ApplicationsCode(
+            lambda error: HandlerFailed(f"Applying an event of type {event.type!r} raised {class_of(error)}."),
+            HandlerFailed,
+        ):
+            after = applier(state, read)
+            if not isinstance(after, self.state):
+                raise HandlerFailed(
+                    f"The applier of events of type {event.type!r} returned {kind_of(after)}. Return the new "
+                    f"{self.state.__name__}."
+                )
+            return after
 
     @property
     def handlers(self) -> tuple[Handler[State, Any], ...]:
@@ -618,10 +548,7 @@ class Entity(Generic[State]):
 
     def ref_of_source(self, source: str) -> EntityRef:
         """The entity of this type that sends under a CloudEvents source.
-
-        Raises:
-            InvalidMessage: no entity of this type has this source.
-        """
+        Raises `InvalidMessage`: no entity of this type has this source."""
         try:
             named = EntityRef.of_source(source)
             ref = self.ref(EntityKey(named.id, named.partition))

@@ -97,17 +97,13 @@ def same_source(kind: type, other: type) -> bool:
     files = [getattr(sys.modules.get(module), "__file__", None) for module in (kind.__module__, other.__module__)]
     if None not in files:
         return files[0] == files[1]
-    return f".{kind.__module__}".endswith(f".{other.__module__}") or f".{other.__module__}".endswith(
-        f".{kind.__module__}"
-    )
+    path, other_path = f".{kind.__module__}", f".{other.__module__}"
+    return path.endswith(other_path) or other_path.endswith(path)
 
 
 def message_type(model: type) -> MessageType:
     """The message type of a model. A subclass is another type and needs its own.
-
-    Raises:
-        ConfigurationError: the model is not registered, or no class.
-    """
+    Raises `ConfigurationError`: the model is not registered, or no class."""
     if not isinstance(model, type):
         raise ConfigurationError(
             f"A message type is a class, and this is {kind_of(model)}. Give the class of the messages."
@@ -125,7 +121,7 @@ def model_named(name: str) -> type | None:
 
 def is_message(value: object) -> bool:
     """Whether a value is an instance of a registered message type."""
-    return isinstance(type(value).__dict__.get(_ATTRIBUTE), MessageType)
+    return is_message_type(type(value))
 
 
 def is_message_type(value: object) -> bool:
@@ -173,28 +169,45 @@ def encode(message: object) -> tuple[str, Json]:
     return name, data
 
 
+def read_as(
+    model: type[_Model],
+    text: str,
+    kind: type[ExactlyOnceError],
+    about: str,
+    *,
+    raised: str,
+    unfit: str,
+    kept: Callable[[ValidationError, type], str | None] = lambda *_: None,
+) -> _Model:
+    """The value in a text. A model's validators may raise anything; every error is of one kind, about the text, with the advice
+    for a validator that `raised` or for a text that is `unfit`, and with the part that may be stored, as `kept` makes it."""
+    try:
+        with ApplicationsCode(
+            lambda error: kind(
+                f"{about} cannot be read as {model.__name__}: reading it raised {class_of(error)}. {raised}"
+            ),
+            ValidationError,
+        ):
+            value: _Model = read_text(model, text)
+            return value
+    except ValidationError as error:
+        raise kind(
+            f"{about} does not fit {model.__name__}: {problems(error, model)}. {unfit}", kept=kept(error, model)
+        ) from raised_in(error)  # Pydantic's own error would quote the text.
+
+
 def decode(model: type[_Model], data: Json, *, source: str, id: str) -> _Model:
     """The message as an instance of its model.
-
-    Raises:
-        InvalidMessage: data does not fit the model; the text names the message and every wrong field, without values.
-    """
-
-    def failed(error: BaseException) -> InvalidMessage:  # A validator of the model's own may raise anything.
-        return InvalidMessage(
-            f"Message {message_key(source, id)} cannot be read as {model.__name__}: reading it raised {class_of(error)}. "
-            "Correct the sender, or the model's validators."
-        )
-
-    try:
-        with ApplicationsCode(failed, ValidationError):
-            decoded: _Model = read_text(model, data.text)
-    except ValidationError as error:
-        raise InvalidMessage(
-            f"Message {message_key(source, id)} does not fit {model.__name__}: {problems(error, model)}. Correct the sender, "
-            "or give the model a before-validator that upgrades old bodies.",
-            kept=misfits(error, model),
-        ) from raised_in(error)  # Pydantic's own error would quote the body.
+    Raises `InvalidMessage`: data does not fit the model; the text names the message and every wrong field, without values."""
+    decoded = read_as(
+        model,
+        data.text,
+        InvalidMessage,
+        f"Message {message_key(source, id)}",
+        raised="Correct the sender, or the model's validators.",
+        unfit="Correct the sender, or give the model a before-validator that upgrades old bodies.",
+        kept=misfits,
+    )
     name = message_type(model).name if is_message_type(model) else model.__name__
     tell_unread(
         f"messages of type {name}",
@@ -206,14 +219,8 @@ def decode(model: type[_Model], data: Json, *, source: str, id: str) -> _Model:
 
 
 def tell_unread(of: str, names: frozenset[str], fate: str, advice: str) -> None:
-    """Report properties that no model reads to the operators.
-
-    Args:
-        of: the messages or documents with these properties.
-        names: names of the properties; without any, nothing is reported.
-        fate: the end of the sentence: how the properties end.
-        advice: the action for the operator.
-    """
+    """Report properties that no model reads to the operators: the messages or documents that have them, the end of a sentence
+    on the fate of the properties, and advice. Without names nothing is reported."""
     for tell in UNREAD if names else ():
         tell(of, names, fate, advice)
 
@@ -250,15 +257,8 @@ class EntityKey:
 
 
 def entity_ref(type: str, key: str | EntityKey) -> EntityRef:
-    """The full name of an entity.
-
-    Args:
-        type: name of the entity type.
-        key: a string is both id and partition key.
-
-    Raises:
-        InvalidMessage: the id or the partition key is not valid in Cosmos DB.
-    """
+    """The full name of an entity of a type. A string is both id and partition key.
+    Raises `InvalidMessage`: the id or the partition key is not valid in Cosmos DB."""
     id, partition = _parts(key)
     if not is_document_id(id):
         raise InvalidMessage(f"The key of an entity {type!r} is not a document id, which is a string of {ID_RULE}.")
@@ -280,13 +280,7 @@ def entity_ref(type: str, key: str | EntityKey) -> EntityRef:
 def entity_named(
     what: str, function: Callable[[Any], object], message: object, ref: Callable[[Any], EntityRef]
 ) -> EntityRef:
-    """The entity named by a function of the application.
-
-    Args:
-        what: the function, as the beginning of an error.
-        function: computes the key.
-        message: the function's argument.
-        ref: makes the full name of a key.
+    """The entity named by a function of the application, the `what` of errors; `ref` makes the full name of a key.
 
     Raises:
         HandlerFailed: the function raised, or returned no key.

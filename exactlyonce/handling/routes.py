@@ -24,21 +24,17 @@ class Receiver(Protocol):
     @property
     def name(self) -> str:
         """Name of the type."""
-        ...
 
     @property
     def strategy(self) -> Strategy:
         """The protocol of its entities."""
-        ...
 
     @property
     def models(self) -> Mapping[str, type]:
         """The handled message types, by all of their names."""
-        ...
 
     def receiver_of(self, message: object) -> EntityRef:
         """The receiving entity of a message."""
-        ...
 
 
 if TYPE_CHECKING:
@@ -172,12 +168,8 @@ def subscribers_of(destinations: Iterable[Destination]) -> dict[str, tuple[str, 
 
 
 def unheard(model: type, handled: Container[str]) -> str | None:
-    """The reason not to announce a type that no destination receives; None for an event without receivers yet.
-
-    Args:
-        model: the announced class.
-        handled: names of the message types that handlers of the application take.
-    """
+    """The reason not to announce a type that no destination receives, given the names of all message types that handlers of the
+    application take; None for an event without receivers yet."""
     name, is_event = message_type(model).name, message_type(model).event
     if name in handled:
         why, otherwise = "; a handler of this application takes it", ""
@@ -230,7 +222,6 @@ class Routes:
 
         Args:
             destinations: the application's destinations.
-            limits, max_delay, blobs: as the attributes.
             entities: the application's entity types, which destinations may name.
 
         Raises:
@@ -245,21 +236,15 @@ class Routes:
             {item.name: _naming(item, types) for item in leading},
             frozenset(item.name for item in leading if _is_ordered(item, types)),
             blobs,
-            {
-                destination.name: destination.session_by
-                for destination in destinations
-                if destination.session_by is not None
-            },
+            {item.name: item.session_by for item in destinations if item.session_by is not None},
             frozenset(name for kind in types.values() for name in kind.models),
-            frozenset(destination.name for destination in destinations if destination.stable_time),
+            frozenset(item.name for item in destinations if item.stable_time),
         )
 
     def subscribed(self, model: type) -> tuple[str, ...]:
         """The destinations that receive announcements of a type; none for an event without receivers.
-
-        Raises:
-            UnknownDestination: no destination receives it, and it is no event, or a handler of this application takes it.
-        """
+        Raises `UnknownDestination`: no destination receives it, and it is no event, or a handler of this application takes
+        it."""
         subscribed = self.subscribers.get(message_type(model).name, ())
         if not subscribed and (refusal := unheard(model, self.handled)) is not None:
             raise UnknownDestination(refusal, kept=refusal)
@@ -284,22 +269,12 @@ class Routes:
     def number(
         self, sequences: Sequences, destination: str, receiver: str, at: datetime, tx: str, *, begun: int = 0
     ) -> tuple[Sequences, Place]:
-        """Give out the next number for a receiver; return the sequences afterwards, and the place of the output.
-
-        Args:
-            sequences: the sequences before.
-            destination, receiver: where the output goes.
-            at, tx: time and transaction of the commit.
-            begun: number of channels begun by earlier outputs of the message.
-        """
+        """Give out the next number for a receiver in the commit of `tx` at `at`; return the sequences afterwards, and the
+        place of the output. Earlier outputs of the message have `begun` channels."""
         return numbered(sequences, destination, receiver, channel_id(at, tx, begun))
 
     def replies(self, then: type) -> str:
-        """The destination of replies of a type.
-
-        Raises:
-            ConfigurationError: not exactly one destination receives them.
-        """
+        """The destination of replies of a type. Raises `ConfigurationError`: not exactly one destination receives them."""
         destinations = self.subscribers.get(message_type(then).name, ())
         if len(destinations) != 1:
             raise ConfigurationError(
@@ -310,11 +285,8 @@ class Routes:
 
     def session(self, destination: str, message: object) -> Extensions:
         """The session of a message to a destination, as attributes of its envelope; none without sessions.
-
-        Raises:
-            ConfigurationError, HandlerFailed, ValueError: as `receiver` does; or the function that names the session raised, or
-                returned no string, or a string that cannot be a session.
-        """
+        Raises `ConfigurationError`, `HandlerFailed`, `ValueError`: as `receiver` does; or the function that names the
+        session raised, or returned no string, or a string that cannot be a session."""
         receiver = self.receiver(destination, message)
         if receiver is not None:
             return ((RECEIVER, receiver.source),)

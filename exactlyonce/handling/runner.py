@@ -84,21 +84,8 @@ class Runner:
                 "not be known. If the document was there before the library, declare Entity(..., adopts=True)."
             )
         registration, message = self.type.read(envelope)
-        origin = Origin(self.entity, key_of(envelope))
         # Outputs inherit the message's trace, with or without telemetry: a commit derives from the message alone.
-        context = Context(
-            origin,
-            before.at,
-            self.routes,
-            before.sequences,
-            before.tx,
-            trace=envelope.trace,
-            sent=before.sent,
-            version=before.version,
-            kept=before.kept,
-            since=before.since,
-            folder=before.folder,
-        )
+        context = Context(Origin(self.entity, key_of(envelope)), before, self.routes, trace=envelope.trace)
         try:
             handled = self._handle(registration.handler, message, before, context)
         except ExactlyOnceError as error:

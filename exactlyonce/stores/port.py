@@ -57,13 +57,7 @@ class ListedMessage:
 
 @dataclass(frozen=True, slots=True)
 class ListedBook:
-    """A book.
-
-    Attributes:
-        book: the book.
-        etag: ETag of its document.
-        written: when its process wrote it, in seconds since 1970, by the store's clock.
-    """
+    """A book, and when its process wrote it, in seconds since 1970 by the store's clock."""
 
     book: Book
     etag: str
@@ -101,49 +95,33 @@ class AsyncListing(Protocol):
 
     def books(self, since: int) -> AsyncIterator[tuple[ListedBook, ...]]:
         """The books written since a moment, in seconds since 1970, that have not ended. A query of a partition."""
-        ...
 
     def owing(self, type: str, searches: tuple[Search, ...]) -> AsyncIterator[tuple[tuple[EntityRef, str], ...]]:
         """Entities of a type whose outbox holds a searched transaction, each with the transaction."""
-        ...
 
     def due(self, type: str, now: datetime) -> AsyncIterator[tuple[EntityRef, ...]]:
         """Entities of a type that keep messages which were due before now."""
-        ...
 
     def companions(self, type: str, before: datetime) -> AsyncIterator[tuple[EntityRef, ...]]:
         """Entities of a type whose companions have owed outputs since before a moment.
 
         Each page begins with the longest debts.
         """
-        ...
 
     def holding(self, type: str, before: datetime) -> AsyncIterator[tuple[EntityRef, ...]]:
         """Read models of a type that hold messages, with a gap, or untouched, since before a moment."""
-        ...
 
     def bodies(
         self, type: str, condition: Condition, partition: tuple[PartitionValue, ...] | None
     ) -> AsyncIterator[tuple[tuple[EntityRef, Json], ...]]:
-        """The present entities of a type, with the users' properties.
-
-        Args:
-            type: type of the entities.
-            condition: filter of the entities.
-            partition: values of the partition key; None for all partitions.
-
-        Raises:
-            ConfigurationError: the store rejects the condition.
-        """
-        ...
+        """The present entities of a type that fulfil a condition, with the users' properties; without a partition, in all.
+        Raises `ConfigurationError`: the store rejects the condition."""
 
     def parked(self) -> AsyncIterator[tuple[ListedMessage, ...]]:
         """All parked messages."""
-        ...
 
     async def belongings(self, entity: EntityRef) -> tuple[dict[str, Any], ...]:
         """The library's documents about an entity besides its own: ids, kinds and times, without bodies; at most 1,000."""
-        ...
 
 
 def entity_named(key: str) -> EntityRef:
@@ -176,13 +154,7 @@ def oldest_first(owing: list[tuple[EntityRef, str]]) -> tuple[EntityRef, ...]:
 
 @dataclass(frozen=True, slots=True)
 class StoredApplication:
-    """The document in its newest version.
-
-    Attributes:
-        application: the content.
-        etag: ETag of the version.
-        now: the store's present.
-    """
+    """The content and the ETag of the document's newest version, and the store's present."""
 
     application: Application
     etag: str
@@ -198,19 +170,13 @@ class AsyncApplicationStore(Protocol):
 
     async def claim(self, application: Application) -> StoredApplication:
         """Write the document if it is absent; return the stored document.
-
-        Raises:
-            DamagedDocument, NewerSchema: the stored document cannot be trusted.
-        """
-        ...
+        Raises `DamagedDocument`, `NewerSchema`: the stored document cannot be trusted."""
 
     async def load(self) -> StoredApplication | None:
         """The stored document, if any. Raises `DamagedDocument`, `NewerSchema`."""
-        ...
 
     async def replace(self, application: Application, etag: str) -> bool:
         """Replace the document under the condition of its ETag; whether it was replaced. False for an unknown outcome."""
-        ...
 
 
 class MemoryApplicationStore:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any, Final, Generic, TypeVar
 
+from exactlyonce.attempt import Before
 from exactlyonce.errors import NoStateReturned
 from exactlyonce.handling.calls import Api, Call
 from exactlyonce.handling.context import Context
@@ -126,7 +127,7 @@ class _Recorder(Context):
         else:
             queues = [item.queue if isinstance(item, Api) else item for item in destinations]
             routes = _Given({queue.name: MAX_OUTPUT_BYTES for queue in queues}, subscribers_of(queues), blobs=blobs)
-        super().__init__(origin, now, routes, tx="t-1", version=1, kept=kept)
+        super().__init__(origin, Before(None, now, "t-1", version=1, kept=kept), routes)
         self.sent: list[Sent] = []
         self.written: list[WrittenOnce] = []
 

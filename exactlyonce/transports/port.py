@@ -19,7 +19,6 @@ class AsyncTransport(Protocol):
     @property
     def max_bytes(self) -> int:
         """Longest envelope, in bytes."""
-        ...
 
     async def send(self, address: str, outputs: tuple[Output, ...]) -> SendReply:
         """Send to a queue or topic; PUBLISHED only if every output was accepted. Faults of the world raise no error.
@@ -28,7 +27,6 @@ class AsyncTransport(Protocol):
             address: name of the queue or topic.
             outputs: in the order in which they were sent; the order of arrival is not promised.
         """
-        ...
 
 
 # Queues in memory, for tests and simulations.

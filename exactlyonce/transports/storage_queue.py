@@ -152,13 +152,8 @@ Length = int | Literal["absent", "refused", "no answer"]
 
 
 async def lengths(account: str, client_id: str | None, names: Iterable[str]) -> AsyncIterator[tuple[str, Length]]:
-    """The lengths of queues, by name.
-
-    Args:
-        account: a connection string, or the address of the queue service.
-        client_id: client id of a user-assigned identity, for an address.
-        names: names of the queues.
-    """
+    """The lengths of queues, by name. The account is a connection string, or the address of the queue service; an address takes
+    the client id of a user-assigned identity."""
     credential = None
     if "=" in account:
         service = QueueServiceClient.from_connection_string(account, retry_total=0)

@@ -37,10 +37,7 @@ def require_callable(what: str, value: object, wanted: str) -> None:
 
 def require_plain(what: str, function: Any, parameters: tuple[str, ...]) -> None:
     """Refuse anything but a plain function of these parameters. The error shows neither `repr` nor bound arguments.
-
-    Raises:
-        ConfigurationError: the argument cannot be called, is a class, async or a generator, or takes wrong parameters.
-    """
+    Raises `ConfigurationError`: the argument cannot be called, is a class, async or a generator, or takes wrong parameters."""
     require_callable(what, function, f"a function of ({', '.join(parameters)})")
     called: Any = function
     while isinstance(called, partial):
@@ -74,10 +71,7 @@ def require_text(what: str, value: object) -> str:
 
 def require_tuple(what: str, value: object, wanted: str) -> None:
     """Refuse a single value in place of a tuple, above all a text, which would pass for its letters.
-
-    Raises:
-        ConfigurationError: the value is no tuple.
-    """
+    Raises `ConfigurationError`: the value is no tuple."""
     if not isinstance(value, tuple):
         raise ConfigurationError(f"{what} is {kind_of(value)}. Give a tuple, such as {wanted}: mind the comma.")
 
@@ -85,17 +79,8 @@ def require_tuple(what: str, value: object, wanted: str) -> None:
 def declared(
     what: str, values: Iterable[_Declared], kinds: type[_Declared] | tuple[type[_Declared], ...], wanted: str
 ) -> tuple[_Declared, ...]:
-    """Declared values, as a tuple.
-
-    Args:
-        what: the argument, as the beginning of a sentence.
-        values: the argument.
-        kinds: the allowed classes of each value.
-        wanted: the advice to the caller.
-
-    Raises:
-        ConfigurationError: the argument is a single value, or a value has none of the classes.
-    """
+    """Declared values, as a tuple. Raises `ConfigurationError` for a single value, or a value of no allowed class.
+    The other arguments are those of `require`."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise ConfigurationError(f"{what} are {kind_of(values)}. Give a tuple: {wanted}.")
     listed = tuple(values)

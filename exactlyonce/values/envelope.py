@@ -159,13 +159,8 @@ class Origin:
 
 
 def derived_id(entity: EntityRef, cause: str, index: int) -> str:
-    """Id of an output. Every SQL engine has the needed functions, so that an audit can compute the outputs of a message.
-
-    Args:
-        entity: the sender.
-        cause: hash of the handled message.
-        index: index of the output among the outputs of its handler.
-    """
+    """Id of an entity's index-th output for the message whose hash is `cause`. Every SQL engine has the needed functions, so
+    that an audit can compute the outputs of a message."""
     return hashlib.sha256(f"{entity.key}\n{cause}\n{index}".encode()).hexdigest()[:32]
 
 
@@ -194,13 +189,8 @@ def _decoded(part: str) -> tuple[PartitionValue, ...]:
 
 
 def renewed_id(entity: str, message: str, time: datetime) -> str:
-    """Id under which a parked message is sent as a new message: no id is sent with two times.
-
-    Args:
-        entity: key of the entity under which the message is parked.
-        message: key of the parked message.
-        time: time of the new message.
-    """
+    """Id under which a message, parked under the key of an entity, is sent as a new message of this time: no id is sent with
+    two times."""
     at = time.astimezone(timezone.utc).isoformat()
     return str(uuid5(_NAMESPACE, _ASCII.encode([entity, message, "renewed", at])))
 
@@ -265,6 +255,8 @@ _OLDEST_UUID7: Final = 1_577_836_800_000
 _NEWEST_UUID7: Final = 4_102_444_800_000
 """The same for this time and later times, from the year 2100 on."""
 
+_NO_ENVELOPE: Final = "The message is not a CloudEvents 1.0 envelope"
+_ADVICE: Final = "Correct the sender, or give this queue an adapter for foreign bodies."
 _OWN_ATTRIBUTES: Final = frozenset({"specversion", "id", "source", "type", "time", "subject", "datacontenttype"})
 
 Extension = str | int | bool
@@ -295,8 +287,8 @@ def require_name(what: str, name: object, longest: int | None = None) -> str:
     """A declared name as a plain string. Raises `ConfigurationError` unless every receiver can read the name.
 
     Args:
-        what: the name, as the beginning of the error.
-        name: the value for an attribute.
+        what: the beginning of the error.
+        name: the declared name.
         longest: most characters of the name; None for a name that is percent-encoded in a source.
     """
     text = require_text(what, name)
@@ -397,10 +389,7 @@ class Envelope:
 
     def to_json(self) -> Json:
         """The envelope in the JSON event format of CloudEvents 1.0, as the package writes it but for blanks and escapes.
-
-        Raises:
-            CloudEventValidationError: the package rejects the attributes.
-        """
+        Raises `CloudEventValidationError`: the package rejects the attributes."""
         attributes: dict[str, Any] = {
             "specversion": "1.0",
             "id": self.id,
@@ -454,7 +443,7 @@ class Envelope:
 
     def by_reference(self, address: str) -> Envelope:
         """The envelope without its data, which is at this address ("Dataref" extension of CloudEvents: the claim check)."""
-        return replace(self, data=Json("null"), extensions=tuple(sorted((*self.extensions, (DATAREF, address)))))
+        return replace(self._with({DATAREF: address}), data=Json("null"))
 
     @property
     def reference(self) -> str | None:
@@ -464,8 +453,7 @@ class Envelope:
 
     def with_data(self, data: Json) -> Envelope:
         """The envelope with the data at its reference."""
-        extensions = tuple(extension for extension in self.extensions if extension[0] != DATAREF)
-        return replace(self, data=data, extensions=extensions)
+        return replace(self._with({}, DATAREF), data=data)
 
     def with_stable_time(self, since: int | None = None) -> Envelope:
         """The envelope with the promise that all copies carry the same time.
@@ -474,12 +462,9 @@ class Envelope:
             since: the stable time, in milliseconds since 1970; None for the message's `time`. Without either, no promise is
                 made.
         """
-        others = {name: value for name, value in self.extensions if name != STABLE_TIME}
         if since is None and self.time is not None:
             since = milliseconds(self.time)
-        if since is not None:
-            others[STABLE_TIME] = stable_text(since)
-        return replace(self, extensions=tuple(sorted(others.items())))
+        return self._with({} if since is None else {STABLE_TIME: stable_text(since)}, STABLE_TIME)
 
     @property
     def requeued(self) -> int:
@@ -499,10 +484,8 @@ class Envelope:
         Args:
             unexplained: how often its queue gave the message up for an unknown reason; 0 after an operator's look.
         """
-        counted = {**dict(self.extensions), REQUEUED: self.requeued + 1, UNEXPLAINED: unexplained}
-        if not unexplained:
-            del counted[UNEXPLAINED]
-        return replace(self, extensions=tuple(sorted(counted.items())))
+        why = {UNEXPLAINED: unexplained} if unexplained else {}
+        return self._with({REQUEUED: self.requeued + 1, **why}, UNEXPLAINED)
 
     def _count(self, name: str) -> int:
         """The number in a counting attribute; a stranger's value counts as 0."""
@@ -525,8 +508,12 @@ class Envelope:
 
     def with_trace(self, trace: Extensions) -> Envelope:
         """The envelope with the trace attributes of another envelope's `trace`."""
-        others = (extension for extension in self.extensions if extension[0] not in (TRACEPARENT, TRACESTATE))
-        return replace(self, extensions=tuple(sorted((*others, *trace))))
+        return self._with(dict(trace), TRACEPARENT, TRACESTATE)
+
+    def _with(self, added: Mapping[str, Extension], *removed: str) -> Envelope:
+        """The envelope with other extension attributes."""
+        kept = {name: value for name, value in self.extensions if name not in removed}
+        return replace(self, extensions=tuple(sorted({**kept, **added}.items())))
 
     @classmethod
     def read(cls, body: bytes | str, *, limit: int = MAX_MESSAGE_BYTES) -> Envelope:
@@ -548,10 +535,7 @@ class Envelope:
         try:
             content = read_json(body, nesting=MOST_NESTED)
         except ValueError as error:
-            raise MalformedMessage(
-                f"The message is not a CloudEvents 1.0 envelope in JSON. {error} Correct the sender, or give this queue an "
-                "adapter for foreign bodies."
-            ) from None
+            raise MalformedMessage(f"{_NO_ENVELOPE} in JSON. {error} {_ADVICE}") from None
         if isinstance(content, list):
             raise MalformedMessage("The message is a batch of CloudEvents. Send each of them as a message of its own.")
         try:
@@ -559,16 +543,11 @@ class Envelope:
         except MalformedMessage:
             raise
         except BaseCloudEventException as error:
-            raise MalformedMessage(
-                f"The message is not a CloudEvents 1.0 envelope: {printable(str(error))[:_LONGEST_SAID]}. Correct the sender, "
-                "or give this queue an adapter for foreign bodies."
-            ) from None  # A stranger chose names in the package's text.
+            said = printable(str(error))[:_LONGEST_SAID]
+            raise MalformedMessage(f"{_NO_ENVELOPE}: {said}. {_ADVICE}") from None  # Names in it are a stranger's.
         # A text in place of an object, and whatever the package meets.
         except (ValueError, TypeError, AttributeError, KeyError, OverflowError, RecursionError) as error:
-            raise MalformedMessage(
-                f"The message is not a CloudEvents 1.0 envelope in JSON ({type(error).__name__}). Correct the sender, or give "
-                "this queue an adapter for foreign bodies."
-            ) from error
+            raise MalformedMessage(f"{_NO_ENVELOPE} in JSON ({type(error).__name__}). {_ADVICE}") from error
 
     @classmethod
     def _of(cls, content: dict[str, Any]) -> Envelope:
@@ -579,14 +558,11 @@ class Envelope:
         # Serializers write unset attributes as null, which the JSON format treats as unset.
         attributes = {name: value for name, value in content.items() if value is not None}
         if missing := [name for name in _REQUIRED_ATTRIBUTES if not attributes.get(name)]:
-            raise MalformedMessage(
-                f"The message is not a CloudEvents 1.0 envelope: it has no {' and no '.join(missing)}. Correct the sender, "
-                "or give this queue an adapter for foreign bodies."
-            )
+            raise MalformedMessage(f"{_NO_ENVELOPE}: it has no {' and no '.join(missing)}. {_ADVICE}")
         if odd := [name for name in attributes if not _ATTRIBUTE.fullmatch(name)]:
             raise MalformedMessage(
-                f"The message has an attribute {_shown(odd[0])}: names have lower-case letters and digits only. Correct the "
-                "sender, or give this queue an adapter for foreign bodies."
+                f"The message has an attribute {_shown(odd[0])}: names have lower-case letters and digits only. "
+                f"{_ADVICE}"
             )
         if "time" in attributes:
             try:
@@ -614,10 +590,7 @@ class Envelope:
 
 def _read_time(text: str) -> datetime:
     """A time of RFC 3339, to the microsecond. A leap second is read as the next second: `datetime` has no leap seconds.
-
-    Raises:
-        TypeError, ValueError, OverflowError: the text is no such time.
-    """
+    Raises `TypeError`, `ValueError`, `OverflowError`: the text is no such time."""
     if (parts := _TIME.fullmatch(text)) is None:
         raise ValueError("It is no time of RFC 3339.")
     date, minute, second, fraction, offset = parts.groups()

@@ -105,11 +105,8 @@ def canonical(value: Any) -> Any:
 
 
 def changed_by_doubles(body: bytes | str) -> str | None:
-    """The place of a number that would change as a double, such as `lines.0.price`; None without such a number.
-
-    Args:
-        body: JSON that `read_json` has read.
-    """
+    """The place of a number that would change as a double, such as `lines.0.price`, in JSON that `read_json` has read; None
+    without such a number."""
     return _place_of(body, lambda number: not isinstance(number, float))
 
 
@@ -422,18 +419,23 @@ def _unread(schema: Any, data: Any, definitions: dict[str, Any]) -> set[str] | N
 
 
 def _unread_by_name(schema: Any, data: dict[str, Any], definitions: dict[str, Any]) -> set[str]:
-    config, fields = schema.get("config", {}), schema["fields"]
-    named = fields.items() if isinstance(fields, dict) else ((item["name"], item) for item in fields)
+    config = schema.get("config", {})
     by_name = config.get("validate_by_name") or config.get("populate_by_name")
     read = {part.get("alias") or part["property_name"] for part in schema.get("computed_fields", ())}
     inside: set[str] = set()
-    for name, field in named:
+    for name, field in named_fields(schema):
         names = names_read(field.get("validation_alias"), name, by_name=bool(by_name))
         read |= names
         for item in names & data.keys():
             inside |= {f"{item}.{rest}" for rest in _unread(field["schema"], data[item], definitions) or ()}
     extra = schema.get("extra_behavior") or config.get("extra_fields_behavior")
     return inside if extra == "allow" else inside | {shown(name) for name in data.keys() - read}
+
+
+def named_fields(schema: Any) -> Iterable[tuple[str, Any]]:
+    """The fields in the schema of a model, a dataclass or a typed dictionary."""
+    fields = schema["fields"]
+    return fields.items() if isinstance(fields, dict) else ((item["name"], item) for item in fields)
 
 
 def names_read(alias: Any, name: str, *, by_name: bool) -> set[str]:
@@ -483,12 +485,7 @@ def absent_if(default: object) -> Any:
 
 
 def read_shape(shape: type[Shape], raw: Any, name: str) -> Shape:
-    """Read a document of `write_shape`.
-
-    Args:
-        shape: the dataclass of the document.
-        raw: the document in the store's form.
-        name: the document's name, as the beginning of an error.
+    """Read a document of `write_shape`; `name` begins its errors.
 
     Raises:
         DamagedDocument: the document has a different shape.
@@ -548,12 +545,7 @@ def _as_written(schema: Any) -> Any:
 
 
 def damaged(name: str, what: str) -> DamagedDocument:
-    """The error of a document that cannot be trusted.
-
-    Args:
-        name: the document's name, as the beginning of a sentence.
-        what: the damage, without a value of the document.
-    """
+    """The error of a document that cannot be trusted. The text of the damage has no value of the document."""
     return DamagedDocument(
         f"{name} is damaged: {what}. Nothing was changed. Restore the document from a backup; do not just remove the "
         "property, or duplicates will no longer be known."

@@ -104,11 +104,7 @@ class Retention:
     changed: datetime | None = None
 
     def kept(self, now: datetime) -> timedelta:
-        """Age from which the proof of a message may be deleted.
-
-        Args:
-            now: the present, by the store's time.
-        """
+        """Age from which the proof of a message may be deleted. Here and below the present is by the store's time."""
         if self.previous is not None and self.changed is not None and now < self.changed + SETTLING_IN:
             return max(self.current, self.previous)
         return self.current
@@ -119,9 +115,6 @@ class Retention:
         After a longer retention is set, older pages keep the time to live of the previous retention, however long ago the
         change was. So the previous retention goes on, until a message judged by more came about after every process had heard
         of the change, and every earlier job had ended.
-
-        Args:
-            now: the present, by the store's time.
         """
         if self.previous is None or self.changed is None:
             return self.current
@@ -133,10 +126,7 @@ class Retention:
 
     def changed_to(self, new: timedelta, now: datetime) -> Retention:
         """The retention after a change that begins now.
-
-        Raises:
-            ConfigurationError: the previous change is not wholly in force yet.
-        """
+        Raises `ConfigurationError`: the previous change is not wholly in force yet."""
         if not self.settled(now):
             longer = self.previous is not None and self.current > self.previous
             until = (self.changed or now) + SETTLING_IN + (self.current if longer else timedelta(0))

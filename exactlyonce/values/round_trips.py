@@ -16,7 +16,15 @@ from typing import Any, Final, cast
 from pydantic import BaseModel, RootModel, ValidationError
 
 from exactlyonce.errors import HandlerFailed
-from exactlyonce.values.frozen_json import Json, adapter, changed_by_doubles, has_digits_in_doubt, names_read, problems
+from exactlyonce.values.frozen_json import (
+    Json,
+    adapter,
+    changed_by_doubles,
+    has_digits_in_doubt,
+    named_fields,
+    names_read,
+    problems,
+)
 
 # Places of a model: the declared properties at each place of its JSON, under any name.
 
@@ -28,11 +36,7 @@ ANY: Final = "*"
 
 @dataclass(frozen=True)
 class Place:
-    """A place of a model's JSON.
-
-    Attributes:
-        nodes: the parts of the model's schema for this place.
-    """
+    """A place of a model's JSON: the parts of the model's schema for it."""
 
     nodes: tuple[dict[str, Any], ...] = ()
 
@@ -48,11 +52,11 @@ class Place:
     @cached_property
     def names(self) -> frozenset[str]:
         """All names under which fields are read or written here; a field with an alias may not be read by its own name."""
-        return frozenset(name for _, field in self._fields for name in field[0])
+        return frozenset(name for names, _ in self._fields for name in names)
 
     def lacks(self, content: dict[str, Any]) -> bool:
         """Whether a field is absent under each of its names."""
-        return any(names.isdisjoint(content) for _, (names, _) in self._fields)
+        return any(names.isdisjoint(content) for names, _ in self._fields)
 
     @cached_property
     def computed(self) -> frozenset[str]:
@@ -78,7 +82,7 @@ class Place:
         """The place of a property."""
         key = name if name in self.names else ANY
         if key not in self._inside:
-            inner = [field[1] for _, field in self._fields if name in field[0]]
+            inner = [schema for names, schema in self._fields if name in names]
             inner += [
                 node["values_schema"] for node in self.nodes if node["type"] == "dict" and "values_schema" in node
             ]
@@ -100,14 +104,14 @@ class Place:
         return self._of(inner)
 
     @cached_property
-    def _fields(self) -> tuple[tuple[str, tuple[frozenset[str], Any]], ...]:
-        fields: list[tuple[str, tuple[frozenset[str], Any]]] = []
+    def _fields(self) -> tuple[tuple[frozenset[str], Any], ...]:
+        """The names and the schema of each field."""
+        fields: list[tuple[frozenset[str], Any]] = []
         for node in self.nodes:
             if node["type"] in STRUCTURES:
-                declared = node["fields"]
-                pairs = declared.items() if isinstance(declared, dict) else ((item["name"], item) for item in declared)
                 by_name = bool(node["config"].get("validate_by_name"))
-                fields += [(name, (_names(name, field, by_name=by_name), field["schema"])) for name, field in pairs]
+                for name, field in named_fields(node):
+                    fields.append((_names(name, field, by_name=by_name), field["schema"]))
         return tuple(fields)
 
     def _of(self, schemas: list[Any]) -> Place:
@@ -225,10 +229,7 @@ def written_text(model: Any, value: Any) -> str:
 
 def shown(value: Any) -> Any:
     """A model's value as JSON for readers without models, such as clients; with sorted sets.
-
-    Raises:
-        HandlerFailed: the value holds NaN or an infinity.
-    """
+    Raises `HandlerFailed`: the value holds NaN or an infinity."""
     model: Any = type(value)
     content = adapter(model).dump_python(value, mode="json", by_alias=True, warnings="none")
     try:
@@ -245,15 +246,7 @@ def lost(model: type, value: Any, text: str) -> str | None:
     """The first part that would be read as a different value, by name and without a value; None if there is none.
 
     Parts differ for a different class, a type that does not fit, an excluded or private value, or names that are written but
-    not read. An instant in two time zones is the same value.
-
-    Args:
-        model: the class for reading.
-        value: the written value.
-        text: the stored text.
-
-    Raises:
-        BaseException: any exception of the model's own validators.
+    not read. An instant in two time zones is the same value. The model's own validators may raise anything.
     """
     if not isinstance(value, model):
         return f"it is no {model.__name__}"
@@ -405,9 +398,7 @@ def _stored_names(model: type) -> dict[str, str] | None:
         )
     names: dict[str, str] = {}
     for schema in schemas:
-        fields = schema["fields"]
-        pairs = fields.items() if isinstance(fields, dict) else ((item["name"], item) for item in fields)
-        names.update({name: item.get("serialization_alias") or name for name, item in pairs})
+        names.update({name: item.get("serialization_alias") or name for name, item in named_fields(schema)})
         for item in schema.get("computed_fields", ()):
             names[item["property_name"]] = item.get("alias") or item["property_name"]
     return names

@@ -118,7 +118,7 @@ class TestReplicasThatAreBehind:
 
 
 class TestTheReplyToASave:
-    async def test_its_token_covers_it(self, store: CosmosStore) -> None:
+    async def test_the_token_of_a_save_covers_the_save(self, store: CosmosStore) -> None:
         entity = owned_entity()
         saved = await together(store, entity, an_entry(entity, 1))
         loaded = await store.perform(LoadEntity(entity))
@@ -141,7 +141,7 @@ class TestTheReplyToASave:
 
     @LARGE_BODIES
     @pytest.mark.parametrize("others", [0, 1])
-    async def test_what_the_service_finds_too_large_is_refused(self, store: CosmosStore, others: int) -> None:
+    async def test_a_save_that_the_service_finds_too_large_is_refused(self, store: CosmosStore, others: int) -> None:
         entity = owned_entity()
         entries = tuple(an_entry(entity, number) for number in range(others))
         with pytest.raises(EntityTooLarge, match="saved together"):

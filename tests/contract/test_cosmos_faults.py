@@ -60,7 +60,7 @@ OTHERS = [name for name in (*ANSWERED, *BEST_EFFORTS) if name not in SAVES]
 NAMING = ["load_entity", "read_books of one", *WRITES, *REPEATED, *BEST_EFFORTS]
 ERRORS: list[tuple[list[str], Rule, type[Exception], str]] = [
     *(
-        ([*ANSWERED, *BEST_EFFORTS], refusal(*code), ConfigurationError, "")
+        ([*ANSWERED, *BEST_EFFORTS], refusal(*code), ConfigurationError, rf"\({code[0]}/{code[1]}\)")
         for code in ((401, 0), (403, 0), (403, 1014), (400, 1001), (404, 1003))
     ),
     (SAVES, refusal(400), EntityRefused, r"in partition .* \(400/0\)"),
@@ -216,7 +216,7 @@ class TestAStateThatCannotBeStored:
     }
 
     @pytest.mark.parametrize("state", STATES.values(), ids=STATES)
-    async def test_it_is_refused_and_nothing_is_changed(self, at: Place, state: dict[str, Any]) -> None:
+    async def test_a_state_that_the_service_refuses_changes_nothing(self, at: Place, state: dict[str, Any]) -> None:
         document = Json.of({"id": at.entity.id, **state})
         with pytest.raises(EntityRefused, match="handler"):
             await at.perform(SaveEntity(at.entity, document, None))
@@ -230,7 +230,7 @@ class TestAStateThatCannotBeStored:
         assert await total(at.store, at.entity) == 1
 
     @pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
-    async def test_one_that_is_too_large_is_reported_with_its_size(self, at: Place) -> None:
+    async def test_a_state_that_is_too_large_is_reported_with_its_size(self, at: Place) -> None:
         large = Json.of({"id": at.entity.id, "text": "x" * 2_200_000})
         with pytest.raises(EntityTooLarge, match="2 MB"):
             await at.perform(SaveEntity(at.entity, large, None))

@@ -143,11 +143,13 @@ async def test_documents_of_others_that_name_no_entity_stop_no_search(
     ]
 
 
-@pytest.mark.parametrize("status", [503, 429, 410])
+@pytest.mark.parametrize("status", [500, 503, 429, 410])
 async def test_a_store_that_does_not_answer_is_reported(listing: CosmosListing, fault: Fault, status: int) -> None:
     fault(operations=("query",), action="status", when="before", status=status)
     with pytest.raises(TryAgainLater, match="'contract-owned' could not be searched"):
         await all_of(listing.due(OWNED, LATER))
+    with pytest.raises(TryAgainLater, match="'contract-plain' could not be searched"):
+        await anext(listing.bodies(PLAIN, Condition("c.total > 1"), None))
 
 
 async def test_a_search_that_takes_too_long_is_reported(at: Place) -> None:
@@ -159,7 +161,7 @@ async def test_a_search_that_takes_too_long_is_reported(at: Place) -> None:
         await listing.belongings(owned_entity())
 
 
-async def test_what_an_operator_has_to_change_is_reported_as_that(connection: CosmosConnection) -> None:
+async def test_a_fault_for_an_operator_is_reported_as_such(connection: CosmosConnection) -> None:
     nowhere = [replace(container, container="nowhere") for container in CONTAINERS]
     with pytest.raises(ConfigurationError, match="Create the"):
         await all_of(CosmosListing(connection, nowhere).companions(OWNED, LATER))
@@ -181,12 +183,6 @@ async def test_a_condition_in_sql_chooses_among_entities_and_takes_its_values_as
 async def test_a_condition_that_is_no_sql_is_refused_by_name(listing: CosmosListing) -> None:
     with pytest.raises(ConfigurationError, match=r"condition 'c\.total >'\. Write it as after WHERE"):
         await anext(listing.bodies(PLAIN, Condition("c.total >"), None))
-
-
-async def test_a_query_that_gets_no_answer_is_to_be_tried_again(listing: CosmosListing, fault: Fault) -> None:
-    fault(operations=("query",), action="status", when="before", status=500)
-    with pytest.raises(TryAgainLater, match="search again"):
-        await anext(listing.bodies(PLAIN, Condition("c.total > 1"), None))
 
 
 async def test_books_are_listed_by_one_query_of_one_partition(at: Place, listing: CosmosListing) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from exactlyonce.effects.companions import FindEntries, FoundCompanions
@@ -24,17 +26,16 @@ LARGE_BODIES = pytest.mark.filterwarnings("ignore:Sending a large body:ResourceW
 
 
 class TestBatches:
-    async def test_the_token_of_staged_outputs_in_several_batches_covers_the_last_one(self, at: Place) -> None:
+    @pytest.mark.parametrize(("times", "kind"), [(0, Written), (1, Conflict)])
+    async def test_the_token_of_several_batches_covers_the_last_one(
+        self, at: Place, times: int, kind: type[Written | Conflict]
+    ) -> None:
         """A ledger that held the first one's token would let a view pass that lacks the others."""
-        staged = await at.perform(Stage(at.entity, _staged(at.entity)))
-        assert isinstance(staged, Written)
-        assert at_or_after(staged.token, await _now(at.store, at.entity))
-
-    async def test_the_token_of_a_conflict_covers_the_batches_after_it(self, at: Place) -> None:
-        at.fault(action="close", when="after", times=1)
-        conflict = await at.perform(Stage(at.entity, _staged(at.entity)))
-        assert isinstance(conflict, Conflict)
-        assert at_or_after(conflict.token, await _now(at.store, at.entity))
+        if times:
+            at.fault(action="close", when="after", times=times)
+        reply: Any = await at.perform(Stage(at.entity, _staged(at.entity)))
+        assert isinstance(reply, kind)
+        assert at_or_after(reply.token, await _now(at.store, at.entity))
 
     @pytest.mark.parametrize("lost", [0, 1])
     async def test_outputs_are_staged_only_if_every_batch_was_answered(self, at: Place, lost: int) -> None:

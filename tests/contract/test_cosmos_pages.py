@@ -112,17 +112,17 @@ class TestAPageInTheWay:
         token = await write(at.store, at.entity)
         assert await find(at.store, at.entity, newest=1, token=token) == [1]
 
-    async def test_what_cannot_be_read_is_not_judged(self, at: Place) -> None:
+    async def test_a_page_that_cannot_be_read_is_not_judged(self, at: Place) -> None:
         await write(at.store, at.entity)
         at.fault(container=LIBRARY_CONTAINER, operations=("read",), action="status", when="before", status=500)
         for page in (a_page(at.entity), replace(a_page(at.entity), version=11)):
             assert await at.perform(library.WritePage(at.entity, page, DAY)) is UNKNOWN
 
-    async def test_one_that_is_gone_when_it_is_read_was_not_written(self, at: Place) -> None:
+    async def test_a_page_that_is_gone_when_it_is_read_was_not_written(self, at: Place) -> None:
         at.fault(container=LIBRARY_CONTAINER, operations=("create",), action="status", when="before", status=409)
         assert await at.perform(library.WritePage(at.entity, a_page(at.entity), DAY)) is UNKNOWN
 
-    async def test_what_the_service_adds_makes_no_other_page(self, at: Place) -> None:
+    async def test_properties_that_the_service_adds_make_no_other_page(self, at: Place) -> None:
         await write(at.store, at.entity)
         container = await at.connection.container(LIBRARY_CONTAINER)
         there = await container.read_item(page_id(1), at.entity.key)

@@ -18,7 +18,7 @@ from exactlyonce.testing.contracts.samples import entity_document, find, load, w
 from tests.contract.conftest import Place
 
 
-async def test_what_survived_is_found_at_the_new_token(at: Place) -> None:
+async def test_documents_that_survived_are_found_at_the_new_token(at: Place) -> None:
     token = await write(at.store, at.entity)
     scope, _, position = token.partition("#")
     ahead = f"{scope}#{int(position.partition('#')[0]) + 10_000}"

@@ -106,7 +106,7 @@ async def test_a_right_that_is_missing_is_found(
     assert at(found, "container 'games'", "wrong") == []
 
 
-async def test_what_a_start_refuses_is_listed_one_by_one(database: DatabaseProxy) -> None:
+async def test_problems_that_a_start_refuses_are_listed_one_by_one(database: DatabaseProxy) -> None:
     await database.delete_container("games")
     await database.delete_container("exactlyonce")
     once = start()

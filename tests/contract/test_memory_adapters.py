@@ -59,7 +59,7 @@ class TestMemoryListing(ListingContract):
     def listing(self, store: AsyncStore) -> AsyncListing:
         return MemoryListing(self._memory)
 
-    async def test_it_tells_when_there_is_something_to_sweep(self, store: AsyncStore) -> None:
+    async def test_a_listing_says_when_there_is_something_to_sweep(self, store: AsyncStore) -> None:
         def first() -> str | None:
             return MemoryListing(self._memory).first_owing()
 
@@ -103,7 +103,7 @@ class TestMemoryBlobs(BlobContract):
 
 
 @pytest.mark.parametrize(("outcome", "there"), [((True, False), True), ((False, False), False), ((False, True), False)])
-def test_one_that_may_not_have_arrived_makes_all_of_them_unknown(outcome: tuple[bool, bool], there: bool) -> None:
+def test_a_blob_that_may_not_have_arrived_makes_all_of_them_unknown(outcome: tuple[bool, bool], there: bool) -> None:
     blobs = MemoryBlobs(outcome=lambda blob: outcome if blob.name == "b" else (True, True))
     assert blobs.perform(WriteOnce(tuple(Blob(name, b"", "t/x") for name in "abc"))) is UNKNOWN
     assert sorted(blobs.written) == (["a", "b", "c"] if there else ["a", "c"])

@@ -182,7 +182,7 @@ async def test_a_document_of_a_newer_version_of_the_library_is_refused(place: Pl
         await place.start(ACCOUNTS)
 
 
-async def test_what_a_lost_reply_leaves_behind_is_ones_own(place: Place) -> None:
+async def test_a_document_whose_reply_was_lost_is_the_application_s_own(place: Place) -> None:
     operations = ("create", "replace")
     lost = FaultRule(place.database.id, "exactlyonce", operations, when="after", action="status", status=503, times=2)
     place.emulator.add_fault(lost)

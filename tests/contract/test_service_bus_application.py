@@ -74,7 +74,7 @@ async def test_a_wrong_key_stops_it_and_is_reported_without_it(
     assert WRONG_KEY not in problems
 
 
-async def test_what_is_requeued_arrives_although_the_broker_remembers_its_id(
+async def test_a_requeued_message_arrives_although_the_broker_remembers_its_id(
     emulator: RunningEmulator, on_the_bus: pytest.MonkeyPatch, bus: RunningEndpoint
 ) -> None:
     message = Envelope("web", "m-1", "game.of-another", Json.of({}), datetime.now(timezone.utc))

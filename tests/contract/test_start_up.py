@@ -115,7 +115,7 @@ async def test_everything_that_is_wrong_with_the_accounts_is_reported_in_one_mes
         assert words in problems
 
 
-async def test_what_did_not_answer_is_asked_again_unless_something_else_is_wrong(
+async def test_a_container_that_did_not_answer_is_asked_again_unless_something_else_is_wrong(
     emulator: RunningEmulator, environment: pytest.MonkeyPatch
 ) -> None:
     async with created(emulator, environment) as database:

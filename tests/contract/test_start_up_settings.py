@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
 
 from exactlyonce import ConfigurationError
-from exactlyonce.hosting import Settings
 from tests.contract.starting import WRONG_KEY, start
 
 ENDPOINT, DESTINATIONS, TRANSPORT = "COSMOS__accountEndpoint", "EXACTLYONCE__destinations", "EXACTLYONCE__transport"
@@ -81,13 +78,6 @@ async def test_with_the_right_settings_it_starts(environment: pytest.MonkeyPatch
     ):
         environment.setenv(name, value)
     await start().close()
-
-
-def test_a_duration_may_be_a_number_of_seconds(environment: pytest.MonkeyPatch) -> None:
-    environment.setenv("EXACTLYONCE__deliveryLimit", "604800")
-    environment.setenv("EXACTLYONCE__retention", "P30D")
-    settings = Settings.load()
-    assert (settings.delivery_limit, settings.retention) == (timedelta(days=7), timedelta(days=30))
 
 
 @pytest.mark.parametrize("service", ["queue", "blob"])

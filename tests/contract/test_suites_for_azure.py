@@ -50,7 +50,7 @@ def test_without_settings_it_names_all_that_it_lacks_and_runs_nothing() -> None:
     assert "AzureWebJobsStorage__blobServiceUri" in ran.stderr
 
 
-async def test_it_runs_on_the_accounts_that_settings_name_and_leaves_nothing_behind(
+async def test_suites_run_on_the_accounts_that_settings_name_and_leave_nothing_behind(
     emulator: RunningEmulator, storage: Azurite
 ) -> None:
     name = f"db-{uuid4().hex}"

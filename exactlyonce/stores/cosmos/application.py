@@ -41,7 +41,6 @@ class CosmosApplicationStore:
 
     Args:
         connection: the account and database; its owner closes it.
-        library: name of the library's container.
         time_limit: most seconds of a request.
     """
 
@@ -92,12 +91,6 @@ async def verify(
     client: CosmosClient, database: str, entities: Iterable[EntityContainer], library_container: str
 ) -> None:
     """Check account, database and containers against the configuration. It reads properties and changes nothing.
-
-    Args:
-        client: the open client.
-        database: name of the database.
-        entities: the container of each entity type.
-        library_container: name of the container of the library.
 
     Raises:
         ConfigurationError: names everything that has to be changed, and everything that the account refuses.

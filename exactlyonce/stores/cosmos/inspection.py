@@ -18,12 +18,7 @@ _FORBIDDEN: Final = (401, 403)
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """Request units per second.
-
-    Attributes:
-        rate: paid rate; with autoscale the maximum.
-        autoscale: whether a tenth is paid for at rest.
-    """
+    """Request units per second that are paid for; with autoscale the maximum, of which a tenth is paid for at rest."""
 
     rate: int
     autoscale: bool
@@ -45,13 +40,7 @@ class Inspection:
 
 
 async def inspected(database: DatabaseProxy, name: str, paths: tuple[str, ...]) -> Inspection | None:
-    """Inspect a container; None if it cannot be read. Nothing is changed.
-
-    Args:
-        database: the container's database.
-        name: name of the container.
-        paths: paths of its partition key, as an entity declares them.
-    """
+    """Inspect a container whose partition key has these paths; None if it cannot be read. Nothing is changed."""
     container = database.get_container_client(name)
     try:
         properties = await container.read()

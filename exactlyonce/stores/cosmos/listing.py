@@ -17,10 +17,8 @@ from exactlyonce.errors import ConfigurationError, TryAgainLater
 from exactlyonce.records.companions import KIND
 from exactlyonce.records.ledger import LEDGER, read_entity
 from exactlyonce.records.library import BOOKS, Search, read_book
-from exactlyonce.stores.cosmos.client import CosmosConnection
 from exactlyonce.stores.cosmos.partition import (
-    LIBRARY_CONTAINER,
-    TIME_LIMIT,
+    CosmosContainers,
     CosmosPartition,
     Documents,
     EntityContainer,
@@ -55,32 +53,12 @@ _COMPANION: Final = f"c.id, c.{KIND} AS kind, c.message, c.tx, c.version, c.at, 
 Row = dict[str, Any]
 
 
-class CosmosListing:
-    """The listings.
-
-    Args:
-        connection: the account and database; its owner closes it.
-        entities: the container of each entity type.
-        library: name of the library's container.
-        time_limit: most seconds of a page.
-    """
-
-    def __init__(
-        self,
-        connection: CosmosConnection,
-        entities: Iterable[EntityContainer],
-        library: str = LIBRARY_CONTAINER,
-        *,
-        time_limit: float = TIME_LIMIT,
-    ) -> None:
-        self._connection = connection
-        self._containers = {entity.type: entity for entity in entities}
-        self._library = library
-        self._time_limit = time_limit
+class CosmosListing(CosmosContainers):
+    """The listings. The time limit is for a page."""
 
     async def books(self, since: int) -> AsyncIterator[tuple[ListedBook, ...]]:
         query = "SELECT * FROM c WHERE c.kind = @kind AND c._ts >= @since AND NOT IS_DEFINED(c.ended)"
-        async for rows in self._pages(self._library, query, {"@kind": "book", "@since": since}, (BOOKS,)):
+        async for rows in self._pages(self._library_container, query, {"@kind": "book", "@since": since}, (BOOKS,)):
             yield tuple(_listed_book(row) for row in rows)
 
     async def owing(self, type: str, searches: tuple[Search, ...]) -> AsyncIterator[tuple[tuple[EntityRef, str], ...]]:
@@ -151,12 +129,12 @@ class CosmosListing:
 
     async def parked(self) -> AsyncIterator[tuple[ListedMessage, ...]]:
         query = "SELECT c.entity, c.message, c.reason, c.at, c.place FROM c WHERE c.kind = @kind"
-        async for rows in self._pages(self._library, query, {"@kind": "parked"}):
+        async for rows in self._pages(self._library_container, query, {"@kind": "parked"}):
             yield tuple(map(listed_message, rows))
 
     async def belongings(self, entity: EntityRef) -> tuple[Row, ...]:
         place = self._containers[entity.type]
-        apart = await self._all(entity, self._library, (entity.key,), f"SELECT TOP 1000 {_PLAIN} FROM c", {})  # noqa: S608
+        apart = await self._all(entity, self._library_container, (entity.key,), f"SELECT TOP 1000 {_PLAIN} FROM c", {})  # noqa: S608
         if not place.companions:
             return apart
         query = f"SELECT TOP 1000 {_COMPANION} FROM c WHERE IS_DEFINED(c.{KIND}) AND c.entity = @entity"  # noqa: S608

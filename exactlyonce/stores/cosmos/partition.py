@@ -115,13 +115,8 @@ def book_id(book: str) -> str:
 
 
 def to_library(entity: EntityRef | None, record: LibraryRecord, seconds: int | None = None) -> dict[str, Any]:
-    """A record as a document of the library container.
-
-    Args:
-        entity: the entity of the record; None for a book.
-        record: the record to write.
-        seconds: time to live; None if the record stays until it is deleted.
-    """
+    """A record of an entity, or a book without one, as a document of the library container. Without seconds to live the
+    document stays until it is deleted."""
     place = {"id": _id_of(record), LIBRARY_PATH[1:]: BOOKS if entity is None else entity.key}
     life = {} if seconds is None else {_LIFE: seconds}
     return {**place, **library_document(record), **place, **life}
@@ -170,10 +165,7 @@ def batches(documents: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]
 
 def require_storable(entity: EntityRef) -> None:
     """Refuse an entity that Cosmos DB cannot name: the service would answer 400 for ever, or the SDK with a bare ValueError.
-
-    Raises:
-        InvalidMessage: the id is not valid, or the partition key is too long.
-    """
+    Raises `InvalidMessage`: the id is not valid, or the partition key is too long."""
     if not is_document_id(entity.id):
         raise InvalidMessage(
             f"Entity {entity} cannot be stored: an id in Cosmos DB has {ID_RULE}. Derive the id otherwise in key=."
@@ -223,13 +215,9 @@ class Applied:
 
 
 class CosmosPartition:
-    """A logical partition.
+    """A logical partition, by the values of its full partition key.
 
-    Args:
-        connection: the connection to the container's database.
-        container: name of the container.
-        key: values of the full partition key.
-        time_limit: most seconds of a request, with the SDK's repetitions.
+    A request takes at most `time_limit` seconds, with the SDK's repetitions.
     """
 
     def __init__(
@@ -259,10 +247,7 @@ class CosmosPartition:
     async def read_all(self, ids: Sequence[str], token: str | None, select: str = "*") -> Documents | NoAnswer | Busy:
         """Read the existing documents among these, at or after a token. A single request, if a page holds them.
 
-        Args:
-            ids: ids of the documents.
-            token: session token.
-            select: columns of each document; a single document is read whole, since a point read is cheaper than any query.
+        `select` names columns of each document; a single document is read whole, since a point read is cheaper than any query.
         """
         if len(ids) == 1:
             reply = await self.read(ids[0], token)
@@ -382,21 +367,15 @@ class CosmosPartition:
             if not isinstance(reply, Conflict):
                 return
         # There is a single document, or a document is missing or has changed, which fails the batch for all.
-        await asyncio.gather(*(self._delete(id, etag) for id, etag in documents))
+        await asyncio.gather(*(self.delete(id, etag) for id, etag in documents))
 
-    async def _delete(self, id: str, etag: str | None) -> None:
+    async def delete(self, id: str, etag: str | None = None) -> Applied | Conflict | Unknown:
+        """Delete a document, with an ETag only if it still holds; a conflict says that it is absent, or has changed."""
         condition = None if etag is None else MatchConditions.IfNotModified
         try:
             await self._ask(
                 lambda container: container.delete_item(id, self._key, etag=etag, match_condition=condition)
             )
-        except FAILURES as error:
-            after_write(error, Operation.DELETE, self._where)
-
-    async def delete(self, id: str) -> Applied | Conflict | Unknown:
-        """Delete a document unconditionally; a conflict says that it is absent."""
-        try:
-            await self._ask(lambda container: container.delete_item(id, self._key))
         except FAILURES as error:
             return after_write(error, Operation.DELETE, self._where)
         return Applied(None)
@@ -468,7 +447,14 @@ TIME_LIMIT: Final = 10.0
 
 
 class CosmosContainers(AsyncAdapter):
-    """The base of the store: finds the partitions for an effect. Its arguments are the arguments of `CosmosStore`."""
+    """The base of store and listings: finds the partitions for an effect.
+
+    Args:
+        connection: the account and database; its owner closes it.
+        entities: the container of each entity type.
+        library: name of the container for pages, books, staged messages and parked messages.
+        time_limit: most seconds of a request. A write that takes longer is `UNKNOWN`: it may still land.
+    """
 
     def __init__(
         self,

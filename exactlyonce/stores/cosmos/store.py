@@ -63,7 +63,15 @@ from exactlyonce.effects.port import Busy, performs
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.records.companions import KIND, Companion, companion_document, read_companion
 from exactlyonce.records.ledger import Page, read_page
-from exactlyonce.records.library import BOOKS, UNPARKED, read_book, read_parked, read_request, read_staged
+from exactlyonce.records.library import (
+    BOOKS,
+    UNPARKED,
+    LibraryRecord,
+    read_book,
+    read_parked,
+    read_request,
+    read_staged,
+)
 from exactlyonce.stores.cosmos.partition import (
     Applied,
     CosmosContainers,
@@ -109,12 +117,6 @@ class CosmosStore(CosmosContainers):
     message to be parked, `MalformedMessage` report a document too large for the service. Saves of an entity raise
     `EntityRefused` or `UniqueKeyTaken` for a refused document. Reads of the library's documents raise `DamagedDocument` or
     `NewerSchema` for untrusted documents.
-
-    Args:
-        connection: the account and database; its owner closes it.
-        entities: the container of each entity type.
-        library: name of the container for pages, books, staged messages and parked messages.
-        time_limit: most seconds of a request. A write that takes longer is `UNKNOWN`: it may still land.
     """
 
     @performs(LoadEntity)
@@ -143,11 +145,7 @@ class CosmosStore(CosmosContainers):
 
     @performs(Stage)
     async def stage(self, effect: Stage) -> Written | Conflict | Unknown | Busy:
-        documents = [to_library(effect.entity, document) for document in effect.documents]
-        reply = await self._library(effect.entity).write_all(documents, Operation.STAGE)
-        if isinstance(reply, Conflict):
-            return reply
-        return Written(reply.token) if isinstance(reply, Applied) and reply.token is not None else UNKNOWN
+        return await self._put(effect.entity, effect.documents, Operation.STAGE)
 
     @performs(LoadStaged)
     async def load_staged(self, effect: LoadStaged) -> FoundStaged | NoAnswer | Busy:
@@ -166,9 +164,8 @@ class CosmosStore(CosmosContainers):
 
     @performs(Park)
     async def park(self, effect: Park) -> Written | Unknown | Busy:
-        documents = [to_library(effect.entity, effect.message)]
-        reply = await self._library(effect.entity).write_all(documents, Operation.PARK)
-        return Written(reply.token) if isinstance(reply, Applied) and reply.token is not None else UNKNOWN
+        reply = await self._put(effect.entity, (effect.message,), Operation.PARK)
+        return UNKNOWN if isinstance(reply, Conflict) else reply
 
     @performs(LoadParked)
     async def load_parked(self, effect: LoadParked) -> FoundParked | NoAnswer | Busy:
@@ -190,6 +187,13 @@ class CosmosStore(CosmosContainers):
     async def unpark(self, effect: Unpark) -> None:
         note = to_library(effect.entity, effect.note, effect.seconds)
         await self._library(effect.entity).replace(note["id"], note, effect.etag, Operation.NOTE)
+
+    async def _put(
+        self, entity: EntityRef, records: Iterable[LibraryRecord], operation: Operation
+    ) -> Written | Conflict | Unknown:
+        documents = [to_library(entity, record) for record in records]
+        reply = await self._library(entity).write_all(documents, operation)
+        return reply if isinstance(reply, Conflict) else _written(reply)
 
     # Companions in Cosmos DB: documents of the library in the container of their entity, under its full partition key.
 
@@ -311,11 +315,7 @@ class CosmosStore(CosmosContainers):
 
     @performs(OpenRequest)
     async def open_request(self, effect: OpenRequest) -> Written | Conflict | Unknown:
-        documents = [to_library(effect.entity, effect.document)]
-        reply = await self._library(effect.entity).write_all(documents, Operation.OPEN_REQUEST)
-        if isinstance(reply, Conflict):
-            return reply
-        return Written(reply.token) if isinstance(reply, Applied) and reply.token is not None else UNKNOWN
+        return await self._put(effect.entity, (effect.document,), Operation.OPEN_REQUEST)
 
     @performs(LoadRequests)
     async def load_requests(self, effect: LoadRequests) -> FoundRequests | NoAnswer | Busy:

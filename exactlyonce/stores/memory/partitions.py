@@ -39,11 +39,9 @@ class Trouble(Protocol):
 
     def fate(self, operation: str) -> Fate:
         """The fate of a write; `operation` is the name of the store's method."""
-        ...
 
     def replica(self, newest: int) -> int:
         """The position of the replica that answers a read: 0 (empty) to `newest`."""
-        ...
 
 
 class NoTrouble:

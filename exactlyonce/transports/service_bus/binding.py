@@ -40,13 +40,7 @@ _MAX_PROPERTIES: Final = 16 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The content of a message.
-
-    Attributes:
-        body: the bytes.
-        type: media type of the body; None without a type.
-        properties: the application properties.
-    """
+    """The content of a message: its body with the media type, if any, and the application properties."""
 
     body: bytes
     type: str | None = None
@@ -65,10 +59,7 @@ def written(envelope: Json) -> Content:
 
 def read(content: Content) -> bytes:
     """The envelope in JSON, for `Envelope.read`. A body in neither mode stays unchanged.
-
-    Raises:
-        MalformedMessage: the message is in binary mode, but its data is no JSON, or an attribute has two values.
-    """
+    Raises `MalformedMessage`: the message is in binary mode, but its data is no JSON, or an attribute has two values."""
     attributes = _attributes(content.properties)
     if not attributes or len(content.body) > MAX_MESSAGE_BYTES:
         return content.body

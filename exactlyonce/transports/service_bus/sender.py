@@ -111,13 +111,7 @@ class _Waiting:
 
 
 class Link:
-    """Sends to a queue or topic. After an error it opens a fresh link.
-
-    Args:
-        client: client of the namespace; its owner closes it.
-        address: name of the queue or topic.
-        time_limit: most seconds of a turn.
-    """
+    """Sends to a queue or topic, for `time_limit` seconds a turn at most. After an error it opens a fresh link."""
 
     def __init__(self, client: ServiceBusClient, address: str, time_limit: float) -> None:
         self._client = client

@@ -127,17 +127,26 @@ def shown(error: Exception) -> str:
 
 
 @pytest.mark.parametrize("error", ALREADY_THERE, ids=shown)
-async def test_one_that_is_there_is_ones_own_earlier_send(blobs_in: In, error: Exception) -> None:
+async def test_a_blob_that_is_there_is_an_earlier_send_of_the_same(blobs_in: In, error: Exception) -> None:
     assert await blobs_in(FakeContainer(error)).perform(WriteOnce(BLOBS[:2])) is KEPT
 
 
 @pytest.mark.parametrize("error", UNKNOWNS, ids=shown)
-async def test_every_other_failure_to_write_is_an_unknown_outcome(blobs_in: In, error: Exception) -> None:
+async def test_every_other_failure_is_an_unknown_write_a_read_to_try_again_and_no_reason_to_stop_deleting(
+    blobs_in: In, error: Exception
+) -> None:
     assert await blobs_in(FakeContainer(error)).perform(WriteOnce(BLOBS[:1])) is UNKNOWN
+    requests: list[Callable[[AzureBlobs], Any]] = [lambda blobs: blobs.read("a", 10), lambda blobs: blobs.verify()]
+    for request in requests:
+        with pytest.raises(TryAgainLater, match="did not answer"):
+            await request(blobs_in(FakeContainer(error)))
+    container = FakeContainer(error, failure(ResourceNotFoundError, 404, "BlobNotFound"))
+    await blobs_in(container).perform(DeleteBlobs(("a", "b", "c")))
+    assert container.asked == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("error", REFUSALS, ids=shown)
-async def test_what_only_an_operator_can_change_is_reported(blobs_in: In, error: Exception) -> None:
+async def test_a_fault_for_an_operator_is_reported(blobs_in: In, error: Exception) -> None:
     requests: list[Callable[[AzureBlobs], Any]] = [
         lambda blobs: blobs.perform(WriteOnce(BLOBS[:1])),
         lambda blobs: blobs.read("a", 10),
@@ -149,25 +158,10 @@ async def test_what_only_an_operator_can_change_is_reported(blobs_in: In, error:
             await request(blobs_in(FakeContainer(error)))
 
 
-async def test_one_failure_among_many_is_an_unknown_outcome_and_the_others_are_written(blobs_in: In) -> None:
+async def test_a_failure_among_many_is_an_unknown_outcome_and_the_others_are_written(blobs_in: In) -> None:
     container = FakeContainer(None, AzureError("?"))
     assert await blobs_in(container).perform(WriteOnce(BLOBS)) is UNKNOWN
     assert len(container.asked) == len(BLOBS)
-
-
-@pytest.mark.parametrize("error", UNKNOWNS, ids=shown)
-async def test_what_could_not_be_read_may_be_later(blobs_in: In, error: Exception) -> None:
-    requests: list[Callable[[AzureBlobs], Any]] = [lambda blobs: blobs.read("a", 10), lambda blobs: blobs.verify()]
-    for request in requests:
-        with pytest.raises(TryAgainLater, match="did not answer"):
-            await request(blobs_in(FakeContainer(error)))
-
-
-@pytest.mark.parametrize("error", UNKNOWNS, ids=shown)
-async def test_deleting_is_best_effort(blobs_in: In, error: Exception) -> None:
-    container = FakeContainer(error, failure(ResourceNotFoundError, 404, "BlobNotFound"))
-    await blobs_in(container).perform(DeleteBlobs(("a", "b", "c")))
-    assert container.asked == ["a", "b", "c"]
 
 
 async def test_a_failure_is_logged_by_class_and_name_and_never_with_the_content(

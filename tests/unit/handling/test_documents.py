@@ -193,7 +193,7 @@ def test_the_state_that_is_read_next_is_the_one_that_was_saved_or_the_save_names
 
 @pytest.mark.parametrize("model", [Plain, ByValidator, LeftOut, Lines, Typed])
 @given(data=st.data())
-def test_what_no_release_ever_declared_survives_every_save(model: type, data: Any) -> None:
+def test_properties_that_no_release_declared_survive_every_save(model: type, data: Any) -> None:
     kind, other = shape(model), {"deep": [{"a": 1}]}
     body = Json.of({"id": "o", **data.draw(st.sampled_from([{}, {"total": 1, "note": None}])), "other": other})
     for state in data.draw(st.lists(MODELS[model], min_size=1, max_size=3)):

@@ -59,7 +59,7 @@ def routes(limit: int = 48 * 1024, *destinations: Destination) -> Routes:
 
 
 def context(kept: frozenset[str] | None = NOTHING, limit: int = 48 * 1024) -> Context:
-    return Context(ORIGIN, AT, routes(limit), tx="5f" * 16, kept=kept)
+    return Context(ORIGIN, Before(None, AT, "5f" * 16, kept=kept), routes(limit))
 
 
 def kept(destination: str = "books", text: str = "") -> Output:
@@ -146,12 +146,12 @@ def test_a_kept_message_fits_its_queue_with_its_number() -> None:
 def test_a_kept_message_travels_by_reference_only_where_its_queue_needs_that() -> None:
     """It may be kept for longer than such blobs are."""
     for padding, apart in ((MOST_CARRIED, False), (48 * 1024, True)):
-        given = Context(ORIGIN, AT, replace(routes(48 * 1024), blobs="https://a.example/b"), tx="5f" * 16, kept=NOTHING)
+        given = Context(ORIGIN, Before(None, AT, "5f", kept=NOTHING), replace(routes(), blobs="https://a.example/b"))
         given.send("books", Remind(text="x" * padding), at=LATER)
         assert bool(given.blobs) is apart
 
 
-def test_its_time_and_its_number_are_those_of_the_release() -> None:
+def test_time_and_number_of_a_kept_message_are_those_of_its_release() -> None:
     sent = released(kept())
     envelope = Envelope.read(sent.envelope.text)
     assert (sent.id, envelope.id, envelope.time) == (kept().id, kept().id, LATER)

@@ -40,18 +40,12 @@ class Upgraded(BaseModel):
         return {"game": data["old-game"]} if "game" not in data else data
 
 
-def test_a_model_travels_under_its_registered_name() -> None:
+def test_a_model_travels_under_its_registered_name_and_its_aliases() -> None:
     assert message_type(Fired) == MessageType("shots.fired", ("shots.shot",))
     assert encode(Counted(3)) == ("shots.counted", Json.of({"shots": 3}))
-
-
-def test_aliases_are_the_names_on_the_wire() -> None:
     name, data = encode(Fired(game="g", pos=4))
     assert (name, data) == ("shots.fired", Json.of({"game": "g", "pos": 4}))
     assert decode(Fired, data, source="web", id="m-1").position == 4
-
-
-def test_a_validator_of_the_model_upgrades_old_bodies() -> None:
     assert decode(Upgraded, Json.of({"old-game": "g"}), source="web", id="m-1").game == "g"
 
 

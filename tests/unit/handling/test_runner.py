@@ -1,10 +1,10 @@
-"""The runner: every failure of a handler is an error that names its message, and never escapes."""
+"""The runner: every failure of a handler is an error that names its message, and messages of unknown age are refused."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -17,12 +17,18 @@ from exactlyonce.errors import (
     HandlerFailed,
     IdentityChanged,
     InvalidMessage,
+    MessageFromTheFuture,
     NoStateReturned,
+    TooOldToJudge,
+    UndatedMessage,
     UnknownDestination,
 )
 from exactlyonce.handling.routes import Routes
-from exactlyonce.handling.runner import Runner
+from exactlyonce.handling.runner import AgeCheck, Runner
+from exactlyonce.values.envelope import EntityRef, milliseconds
 from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.lifetimes import Lifetimes
+from tests.samples import SENT, deposit
 
 AT = datetime(2026, 1, 1, tzinfo=timezone.utc)
 
@@ -111,11 +117,6 @@ def test_a_users_subclass_of_an_error_may_take_any_arguments() -> None:
     assert isinstance(caught.value.__cause__, OutOfStock)
 
 
-def test_no_result_is_an_error() -> None:
-    with pytest.raises(NoStateReturned, match=r"web/m-1.*context\.delete"):
-        handle(lambda state, said, context: None)
-
-
 @pytest.mark.parametrize(
     "result", [Thing(number=float("nan")), Thing(said=object()), Thing(said="\ud800"), 5, "text", [Thing()], object()]
 )
@@ -125,19 +126,21 @@ def test_a_result_that_cannot_be_a_document_fails_its_own_message(result: Any) -
         handle(lambda state, said, context: result)
 
 
-def test_a_result_that_leaves_no_room_for_the_key_fails_its_own_message() -> None:
-    with pytest.raises(HandlerFailed, match="web/m-1"):
-        handle(lambda state, said, context: Game(game=None), state=Game, path="/game/id")
-
-
-def test_the_error_of_a_changed_key_names_the_message() -> None:
-    with pytest.raises(IdentityChanged, match=r"web/m-1 on entity thing/me/t-1: .*/game/id"):
-        handle(lambda state, said, context: Game(game={"id": "other"}), state=Game, path="/game/id")
-
-
-def test_a_document_that_does_not_fit_the_model_is_damaged() -> None:
-    with pytest.raises(DamagedDocument, match="number"):
-        handle(lambda state, said, context: state, body={"number": "many"})
+@pytest.mark.parametrize(
+    ("result", "given", "error", "says"),
+    [
+        (None, {}, NoStateReturned, r"context\.delete"),
+        (Game(game=None), {"state": Game, "path": "/game/id"}, HandlerFailed, ""),
+        (Game(game={"id": "other"}), {"state": Game, "path": "/game/id"}, IdentityChanged, ".*/game/id"),
+        (Thing(), {"body": {"number": "many"}}, DamagedDocument, "number"),
+    ],
+    ids=["no result", "no room for the key", "another key", "a document that does not fit"],
+)
+def test_a_result_or_a_document_that_cannot_be_fails_its_own_message(
+    result: Any, given: dict[str, Any], error: type[ExactlyOnceError], says: str
+) -> None:
+    with pytest.raises(error, match=rf"web/m-1 on entity thing/me/t-1: .*{says}"):
+        handle(lambda state, said, context: result, **given)
 
 
 def test_data_too_deep_to_read_fails_its_own_message() -> None:
@@ -158,3 +161,50 @@ def test_a_message_does_not_see_a_handlers_changes_to_anothers_object() -> None:
         with pytest.raises(ExactlyOnceError):
             handle(handler, body=body)
     assert handle(lambda state, said, context: state, body=body).body.value["seen"] == [7]
+
+
+ENTITY = EntityRef("account", ("a",), "a")
+DONE = Handled(Json("{}"))
+OLDEST = Lifetimes().oldest_judged(SENT)
+MILLISECOND = timedelta(milliseconds=1)
+
+
+def checked(envelope: Envelope, *, forgets: bool = True, sent: bool = False) -> Handled:
+    """The result of a handler that does nothing, for a message that came at the time of the samples."""
+    before = Before(None, SENT, "tx-1", sent=() if sent else None)
+    return AgeCheck(lambda *_: DONE, ENTITY, Lifetimes(), lambda _: forgets)(before, envelope)
+
+
+def stable(age: timedelta) -> Envelope:
+    """A message whose copies all carry the time of this age, and that says the present."""
+    return deposit("m-1").with_stable_time(milliseconds(SENT - age))
+
+
+def test_a_message_that_says_no_stable_time_is_judged_by_its_own() -> None:
+    assert checked(replace(deposit("m-1"), time=SENT - OLDEST)) == DONE
+    with pytest.raises(TooOldToJudge, match="web/m-1 on entity account/a"):
+        checked(replace(deposit("m-1"), time=SENT - OLDEST - MILLISECOND))
+    with pytest.raises(UndatedMessage):
+        checked(replace(deposit("m-1"), time=None))
+
+
+def test_the_time_that_all_copies_share_is_the_one_that_counts() -> None:
+    assert checked(replace(stable(timedelta(0)), time=SENT - 2 * OLDEST)) == DONE
+    assert checked(replace(stable(OLDEST), time=None)) == DONE
+    with pytest.raises(TooOldToJudge):
+        checked(stable(OLDEST + MILLISECOND))
+    with pytest.raises(MessageFromTheFuture):
+        checked(stable(-timedelta(days=1) - MILLISECOND))
+
+
+def test_an_id_may_carry_that_time() -> None:
+    named = replace(deposit("m-1"), id=f"{milliseconds(SENT - 2 * OLDEST):012x}-7000-8000-000000000000")
+    id = f"{named.id[:8]}-{named.id[8:]}"
+    with pytest.raises(TooOldToJudge):
+        checked(replace(named, id=id))
+    assert checked(replace(named, id=id).with_stable_time()) == DONE, "its sender promises another time"
+
+
+def test_neither_a_message_that_is_never_forgotten_nor_one_that_is_handled_again_is_judged() -> None:
+    assert checked(stable(2 * OLDEST), forgets=False) == DONE
+    assert checked(stable(2 * OLDEST), sent=True) == DONE

@@ -172,7 +172,7 @@ Lines = st.recursive(
 
 
 @given(Lines)
-def test_what_is_unread_is_what_reading_and_writing_loses(data: dict[str, Any]) -> None:
+def test_unread_properties_are_those_that_reading_and_writing_loses(data: dict[str, Any]) -> None:
     def names(value: Any) -> set[str]:
         if isinstance(value, list):
             return {name for item in value for name in names(item)}

@@ -13,6 +13,7 @@ from azure.core.messaging import CloudEvent as AzureEvent
 from yarl import URL
 
 from exactlyonce import Context, Destination, Envelope, message
+from exactlyonce.attempt import Before
 from exactlyonce.errors import OutputTooLarge, UnknownDestination
 from exactlyonce.handling.routes import Routes
 from exactlyonce.records.blobs import MAX_BLOB_BYTES, Author, Blob, folder_of
@@ -32,7 +33,7 @@ class Letter:
 
 def context(entity: EntityRef = GAME, *, limit: int = 1_000, blobs: str | None = BASE) -> Context:
     routes = Routes.to((Destination("post"),), {"post": limit}, blobs=blobs)
-    return Context(Origin(entity, "web/m-1"), AT, routes, tx="5f")
+    return Context(Origin(entity, "web/m-1"), Before(None, AT, "5f"), routes)
 
 
 def test_a_blob_gets_an_address_of_its_attempt() -> None:
@@ -42,7 +43,8 @@ def test_a_blob_gets_an_address_of_its_attempt() -> None:
     assert given.blobs == (Blob("range/game-7/5f/letters/one.txt", "ÄÖÜ".encode(), "text/plain", author),)
     assert address == f"{BASE}/range/game-7/5f/letters/one.txt"
     given.write_once("a", b"\xff\x00")
-    assert (given.blobs[-1].content, given.blobs[-1].type) == (b"\xff\x00", "application/octet-stream")
+    *_, plain = given.blobs
+    assert (plain.content, plain.type) == (b"\xff\x00", "application/octet-stream")
 
 
 UNFIT = ("/a", "a/", "a//b", ".", "..", "a/..", "../a", "a/./b", "a.", "a./b", "-a", "_messages/a")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from exactlyonce import Context, Destination, message
+from exactlyonce.attempt import Before
 from exactlyonce.errors import HandlerFailed
 from exactlyonce.handling.routes import Routes
 from exactlyonce.records.outbox import Output
@@ -33,7 +34,7 @@ def context(blobs: str | None = None) -> Context:
     origin = Origin(EntityRef("range", ("game-7",), "game-7"), "web/m-1")
     routes = Routes.to((GAMES, BOARDS, ARCHIVE), LIMITS, blobs=blobs)
     trace = (("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),)
-    return Context(origin, datetime(2026, 1, 1, tzinfo=timezone.utc), routes, trace=trace)
+    return Context(origin, Before(None, datetime(2026, 1, 1, tzinfo=timezone.utc), ""), routes, trace=trace)
 
 
 def sent(given: Context) -> list[dict[str, Any]]:

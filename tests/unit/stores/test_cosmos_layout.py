@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from datetime import datetime, timezone
 from typing import Any
 
@@ -67,46 +68,28 @@ def test_different_values_have_different_ids_that_the_service_takes(text: str, o
     require_storable(EntityRef("any", (), library_id("parked", text)))
 
 
-def test_a_page_lies_in_its_entitys_partition_for_a_time() -> None:
-    page = a_page(ENTITY, 2, hashes=("m-1",))
-    document = to_library(ENTITY, page, 86_400)
-    assert document["id"] == "page:2"
-    assert document["pk"] == '["game","EU",7,"game-7"]'
-    assert document["ttl"] == 86_400
-    assert read_page(from_library(_as_read(document))) == page
+STAGED = StagedOutputs(ENTITY.key, "web/m-42", "5f", AT, (Output("o-1", "receipts", Json.of({"id": "o-1"}), 1.5),))
+PARKED = ParkedMessage(ENTITY.key, "web/m-42", "its handler raised ValueError", AT, Json.of({"id": "m-42"}))
 
 
-def test_a_book_lies_in_the_partition_of_all_books() -> None:
-    document = to_library(None, a_book("5f3c"), 60)
-    assert (document["id"], document["pk"], document["ttl"]) == ("book:5f3c", "books", 60)
-    assert read_book(from_library(_as_read(document))) == a_book("5f3c")
-
-
-def test_a_staged_document_lies_in_its_entitys_partition_too() -> None:
-    output = Output("o-1", "receipts", Json.of({"id": "o-1"}), 1.5)
-    staged = StagedOutputs(ENTITY.key, "web/m-42", "5f", AT, (output,))
-    document = to_library(ENTITY, staged)
-    assert document["id"] == "staged:5f"
-    assert "ttl" not in document
-    assert document["pk"] == ENTITY.key
-    assert read_staged(from_library(_as_read(document))) == staged
-
-
-def test_a_parked_document_lies_there_under_the_id_of_its_message() -> None:
-    parked = ParkedMessage(ENTITY.key, "web/m-42", "its handler raised ValueError", AT, Json.of({"id": "m-42"}))
-    document = to_library(ENTITY, parked)
-    assert document["id"] == parked_id("web/m-42")
-    assert document["pk"] == ENTITY.key
-    assert read_parked(from_library(_as_read(document))) == parked
-
-
-def test_only_what_the_service_adds_is_taken_from_a_document() -> None:
-    assert without_system(_as_read({"id": "a", "_ledger": {}, "_mine": 1, "ttl": 5})) == {
-        "id": "a",
-        "_ledger": {},
-        "_mine": 1,
-        "ttl": 5,
-    }
+@pytest.mark.parametrize(
+    ("document", "seconds", "read", "id", "partition"),
+    [
+        (a_page(ENTITY, 2, hashes=("m-1",)), 86_400, read_page, "page:2", ENTITY.key),
+        (a_book("5f3c"), 60, read_book, "book:5f3c", "books"),
+        (STAGED, None, read_staged, "staged:5f", ENTITY.key),
+        (PARKED, None, read_parked, parked_id("web/m-42"), ENTITY.key),
+    ],
+    ids=lambda item: type(item).__name__,
+)
+def test_a_document_of_the_library_is_read_from_its_place(
+    document: Any, seconds: int | None, read: Any, id: str, partition: str
+) -> None:
+    stored = to_library(None if partition == "books" else ENTITY, document, seconds)
+    assert (stored["id"], stored["pk"], stored.get("ttl")) == (id, partition, seconds)
+    assert read(from_library(_as_read(stored))) == document
+    own = {"id": "a", "_ledger": {}, "_mine": 1, "ttl": 5}
+    assert without_system(_as_read(own)) == own
 
 
 @given(st.lists(st.integers(0, 400_000), max_size=300))
@@ -119,33 +102,33 @@ def test_batches_hold_everything_in_order_and_keep_the_limits(sizes: list[int]) 
         assert sum(Json.of(document).size for document in batch) <= MAX_BATCH_BYTES
 
 
-def test_batches_are_as_few_as_the_limits_allow() -> None:
-    assert [len(batch) for batch in batches([{}] * 250)] == [100, 100, 50]
-    assert [len(batch) for batch in batches([{"padding": "x" * 600_000}] * 4)] == [3, 1]
+@pytest.mark.parametrize(
+    ("documents", "sizes"),
+    [
+        ([{}] * 250, [100, 100, 50]),
+        ([{"padding": "x" * 600_000}] * 4, [3, 1]),
+        ([{"padding": "ж" * 600_000}] * 2, [1, 1]),
+        ([{}, {"padding": "x" * 3_000_000}, {}], [1, 1, 1]),
+    ],
+    ids=["by number", "by size", "by size in bytes", "a document too large for any batch"],
+)
+def test_batches_are_as_few_as_the_limits_allow(documents: list[Any], sizes: list[int]) -> None:
+    assert [len(batch) for batch in batches(documents)] == sizes
 
 
-def test_the_size_of_a_batch_is_counted_in_bytes() -> None:
-    assert [len(batch) for batch in batches([{"padding": "ж" * 600_000}] * 2)] == [1, 1]
-
-
-def test_a_document_too_large_for_any_batch_stays_alone() -> None:
-    assert [len(batch) for batch in batches([{}, {"padding": "x" * 3_000_000}, {}])] == [1, 1, 1]
-
-
-@pytest.mark.parametrize("id", ["a", "a b", "ä€🎯", "x" * 255, "ж" * 255, "'\"<>%&+:;,=[]{}", " a"])
-def test_ordinary_entities_can_be_stored(id: str) -> None:
-    require_storable(EntityRef("game", (id[:100],), id))
-
-
-@pytest.mark.parametrize("id", ["", "a/b", "a\\b", "a?b", "a#b", "a\tb", "a\nb", "a ", "a\n", "x" * 256])
-def test_an_entity_whose_id_the_service_cannot_hold_is_refused(id: str) -> None:
-    with pytest.raises(InvalidMessage, match="Derive the id otherwise"):
-        require_storable(EntityRef("game", ("EU",), id))
-
-
-def test_an_entity_whose_name_is_too_long_for_the_librarys_partition_key_is_refused() -> None:
-    with pytest.raises(InvalidMessage, match="Derive shorter ones"):
-        require_storable(EntityRef("game", ("x" * 2048,), "a"))
+@pytest.mark.parametrize(
+    ("partition", "id", "advice"),
+    [
+        ("a", "a", None),
+        (" a", "ж" * 255, None),
+        ("EU", "a/b", "Derive the id otherwise"),
+        ("EU", "x" * 256, "Derive the id otherwise"),
+        ("x" * 2048, "a", "Derive shorter ones"),
+    ],
+)
+def test_an_entity_that_the_service_cannot_name_is_refused(partition: str, id: str, advice: str | None) -> None:
+    with nullcontext() if advice is None else pytest.raises(InvalidMessage, match=advice):
+        require_storable(EntityRef("game", (partition,), id))
 
 
 def _as_read(document: dict[str, Any]) -> dict[str, Any]:

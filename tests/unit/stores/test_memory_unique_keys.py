@@ -60,7 +60,7 @@ def written(store: MemoryStore) -> int:
 
 @saving
 @pytest.mark.parametrize("fate", [Fate.ANSWERED, Fate.REPEATED])
-def test_what_is_taken_is_refused_however_often_it_is_sent(
+def test_a_taken_key_is_refused_however_often_the_save_is_sent(
     store: MemoryStore, trouble: Scripted, saving: Save, fate: Fate
 ) -> None:
     trouble.current = fate
@@ -91,7 +91,7 @@ def test_a_late_write_lands_if_the_key_is_free_by_then(store: MemoryStore, troub
 
 
 @saving
-def test_one_that_is_sent_twice_meets_itself_and_not_its_key(
+def test_a_save_that_is_sent_twice_meets_itself_and_not_its_key(
     store: MemoryStore, trouble: Scripted, saving: Save
 ) -> None:
     trouble.current = Fate.REPEATED

@@ -40,40 +40,47 @@ def test_every_attribute_is_a_property_and_the_data_is_the_body() -> None:
     }
 
 
-def test_the_second_prefix_of_the_binding_is_read_too() -> None:
-    content = written(ENVELOPE.to_json())
-    properties = {name.replace(":", "_"): value for name, value in content.properties.items()}
-    assert Envelope.read(read(Content(content.body, content.type, properties))) == ENVELOPE
+BINARY = written(ENVELOPE.to_json())
+WHOLE = ENVELOPE.to_json().text.encode()
+STRUCTURED = "application/cloudevents+json"
 
 
-@pytest.mark.parametrize("type", ["application/cloudevents+json", "Application/CloudEvents+json; charset=UTF-8"])
-def test_structured_mode_is_read(type: str) -> None:
-    assert Envelope.read(read(Content(ENVELOPE.to_json().text.encode(), type))) == ENVELOPE
+def prefixed(prefix: str) -> Content:
+    properties = {f"{prefix}{name.partition(':')[2]}": value for name, value in BINARY.properties.items()}
+    return Content(BINARY.body, BINARY.type, properties)
 
 
-def test_an_envelope_that_is_not_called_one_is_read_as_what_it_is() -> None:
-    assert Envelope.read(read(Content(ENVELOPE.to_json().text.encode(), "text/plain", {"color": "red"}))) == ENVELOPE
+@pytest.mark.parametrize(
+    "content",
+    [
+        *map(prefixed, ("cloudEvents:", "cloudEvents_", "cloudevents:", "CloudEvents_")),
+        Content(BINARY.body, BINARY.type, {**BINARY.properties, "cloudEvents:subject": None, "color": "red"}),
+        Content(BINARY.body, STRUCTURED, BINARY.properties),
+        Content(WHOLE, STRUCTURED),
+        Content(WHOLE, "Application/CloudEvents+json; charset=UTF-8"),
+        Content(WHOLE, STRUCTURED, BINARY.properties),
+        Content(WHOLE, "text/plain", {"color": "red"}),
+    ],
+    ids=[
+        *("a prefix", "the second prefix", "a prefix in lower case", "the second prefix in another case"),
+        *("a null attribute, and a property of somebody else", "the type of another message"),
+        *("structured", "structured, in another case", "structured, with attributes", "structured, by another name"),
+    ],
+)
+def test_an_envelope_is_read_in_both_modes(content: Content) -> None:
+    assert Envelope.read(read(content)) == ENVELOPE
+    if content.type == BINARY.type:
+        assert json.loads(read(content)) == ENVELOPE.to_json().value
 
 
-def test_a_property_without_a_value_is_no_attribute() -> None:
-    content = written(ENVELOPE.to_json())
-    properties = {**content.properties, "cloudEvents:subject": None}
-    assert json.loads(read(Content(content.body, content.type, properties))) == ENVELOPE.to_json().value
-
-
-def test_properties_that_are_no_attributes_are_nobodys() -> None:
-    content = written(ENVELOPE.to_json())
-    assert Envelope.read(read(Content(content.body, content.type, {**content.properties, "color": "red"}))) == ENVELOPE
+def test_an_event_without_data_has_none() -> None:
+    assert Envelope.read(read(Content(b"", None, BINARY.properties))).data == Json("null")
 
 
 @given(st.dictionaries(NAMES, VALUES, min_size=1, max_size=5), DATA)
-def test_whatever_is_written_is_read_again(attributes: dict[str, Any], data: Any) -> None:
+def test_written_content_is_read_again(attributes: dict[str, Any], data: Any) -> None:
     envelope = Json.of({**attributes, "data": data})
     assert json.loads(read(written(envelope))) == envelope.value
-
-
-def test_what_the_data_is_said_to_be_is_read_again() -> None:
-    assert json.loads(read(written(ENVELOPE.to_json()))) == ENVELOPE.to_json().value
 
 
 @pytest.mark.parametrize(
@@ -91,46 +98,20 @@ def test_an_attribute_that_cannot_be_a_property_makes_it_structured(value: Any) 
 )
 def test_data_that_is_no_json_is_refused_without_being_quoted(body: bytes) -> None:
     with pytest.raises(MalformedMessage, match="application/xml") as caught:
-        read(Content(body, "application/xml", written(ENVELOPE.to_json()).properties))
+        read(Content(body, "application/xml", BINARY.properties))
     assert caught.value.__cause__ is None
 
 
 def test_a_body_beyond_the_limit_is_left_to_who_refuses_it() -> None:
     body = b"1" * (MAX_MESSAGE_BYTES + 1)
-    content = Content(body, "application/json", written(ENVELOPE.to_json()).properties)
+    content = Content(body, "application/json", BINARY.properties)
     with pytest.raises(MalformedMessage, match="at most"):
         Envelope.read(read(content))
 
 
-def test_an_event_without_data_has_none() -> None:
-    content = Content(b"", None, written(ENVELOPE.to_json()).properties)
-    assert Envelope.read(read(content)).data == Json("null")
-
-
-def test_structured_mode_may_have_the_attributes_as_properties_too() -> None:
-    properties = written(ENVELOPE.to_json()).properties
-    assert (
-        Envelope.read(read(Content(ENVELOPE.to_json().text.encode(), "application/cloudevents+json", properties)))
-        == ENVELOPE
-    )
-
-
-def test_a_type_that_is_another_messages_does_not_matter() -> None:
-    content = written(ENVELOPE.to_json())
-    assert Envelope.read(read(Content(content.body, "application/cloudevents+json", content.properties))) == ENVELOPE
-
-
-@pytest.mark.parametrize("prefix", ["cloudEvents:", "cloudEvents_", "cloudevents:", "CloudEvents_"])
-def test_attributes_are_read_under_either_prefix_in_any_case(prefix: str) -> None:
-    properties = {
-        f"{prefix}{name.partition(':')[2]}": value for name, value in written(ENVELOPE.to_json()).properties.items()
-    }
-    assert Envelope.read(read(Content(ENVELOPE.data.text.encode(), "application/json", properties))) == ENVELOPE
-
-
 def test_values_of_amqp_are_read_as_the_json_format_writes_them() -> None:
     at = datetime(2026, 1, 1, tzinfo=timezone.utc)
-    properties = {**written(ENVELOPE.to_json()).properties, "cloudEvents:due": at, "cloudEvents:seal": b"\x00\xff"}
+    properties = {**BINARY.properties, "cloudEvents:due": at, "cloudEvents:seal": b"\x00\xff"}
     for time in (at, at.replace(tzinfo=None), "2026-01-01T00:00:00Z"):
         envelope = Envelope.read(read(Content(b"{}", None, {**properties, "cloudEvents:time": time})))
         assert envelope.time == at
@@ -138,7 +119,7 @@ def test_values_of_amqp_are_read_as_the_json_format_writes_them() -> None:
 
 
 def test_an_attribute_with_two_values_is_refused() -> None:
-    properties = written(ENVELOPE.to_json()).properties
+    properties = BINARY.properties
     assert read(Content(b"{}", None, {**properties, "cloudEvents_id": "m-1"}))
     with pytest.raises(MalformedMessage, match="two values for one attribute"):
         read(Content(b"{}", None, {**properties, "cloudevents:id": "m-2"}))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from typing import Any
 
 import pytest
@@ -76,16 +76,12 @@ def test_the_json_on_the_wire_is_pinned() -> None:
 
 
 @given(ENVELOPES)
-def test_what_is_written_is_read_back_the_same(envelope: Envelope) -> None:
+def test_an_envelope_is_read_as_it_was_written(envelope: Envelope) -> None:
     text = envelope.to_json().text
     assert Envelope.read(text) == Envelope.read(text.encode()) == envelope
     assert hash(Envelope.read(text)) == hash(envelope)
-
-
-def test_writing_is_pure() -> None:
-    bare = Envelope("web", "m-1", "t", Json.of(1))
-    assert bare.to_json() == bare.to_json()
-    assert "time" not in bare.to_json().value
+    assert envelope.to_json().text == text
+    assert (envelope.time is None) is ("time" not in envelope.to_json().value)
 
 
 def test_azure_core_reads_it() -> None:
@@ -107,7 +103,7 @@ def test_the_cloudevents_package_reads_it() -> None:
     assert event.get_data() == FULL.data.value
 
 
-def test_it_reads_what_azure_core_writes() -> None:
+def test_an_envelope_of_azure_core_is_read() -> None:
     event: AzureEvent[dict[str, int]] = AzureEvent(
         "web", "t", data={"a": 1}, id="m-1", time=AT, subject="s", extensions={"ext": "x"}
     )
@@ -126,21 +122,10 @@ def test_it_reads_what_azure_core_writes() -> None:
     assert Envelope.read(body) == Envelope("web", "m-1", "t", Json.of({"a": 1}), AT, "s", (("ext", "x"),))
 
 
-def test_it_reads_what_the_cloudevents_package_writes() -> None:
+def test_an_envelope_of_the_cloudevents_package_is_read() -> None:
     attributes = {"id": "m-1", "source": "web", "type": "t", "specversion": "1.0", "time": AT, "ext": 5}
     written = JSONFormat().write(CloudEvent(attributes, {"a": 1}))
     assert Envelope.read(written) == Envelope("web", "m-1", "t", Json.of({"a": 1}), AT, None, (("ext", 5),))
-
-
-def test_a_time_with_another_offset_is_the_same_moment() -> None:
-    read = Envelope.read(wire(time="2026-01-02T05:04:05+02:00"))
-    assert read.time == datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
-    assert read.time.utcoffset() == timedelta(hours=2)
-
-
-def test_a_schema_address_is_kept() -> None:
-    read = Envelope.read(wire(dataschema="https://example.org/shot"))
-    assert read.to_json().value["dataschema"] == "https://example.org/shot"
 
 
 @pytest.mark.parametrize("length", [1, MAX_ATTRIBUTE_LENGTH])
@@ -217,45 +202,22 @@ def test_an_extension_is_read_alike_in_every_mode(value: Any, mode: str) -> None
         ("2026-12-31T15:59:60-08:00", datetime(2027, 1, 1, tzinfo=timezone.utc)),
         ("2026-01-02t03:04:05.123456789z", datetime(2026, 1, 2, 3, 4, 5, 123_456, tzinfo=timezone.utc)),
         ("2026-01-02T03:04:05.1-00:00", datetime(2026, 1, 2, 3, 4, 5, 100_000, tzinfo=timezone.utc)),
+        ("2026-01-02T05:04:05+02:00", datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)),
         ("2026-01-02 03:04:05+05:30", datetime(2026, 1, 1, 21, 34, 5, tzinfo=timezone.utc)),
     ],
 )
 def test_every_time_of_rfc_3339_is_read(written: str, moment: datetime) -> None:
-    assert Envelope.read(wire(time=written)).time == moment
-
-
-@pytest.mark.parametrize(
-    "time",
-    [
-        "2026-01-01T12:34:60Z",
-        "2026-01-01T00:00:61Z",
-        "9999-12-31T23:59:60Z",
-        "2026",
-        "20260101T000000Z",
-        "٢٠٢٦-01-01T00:00:00Z",
-    ],
-)
-def test_what_is_no_time_is_refused(time: str) -> None:
-    with pytest.raises(MalformedMessage):
-        Envelope.read(wire(time=time))
+    read = Envelope.read(wire(time=written, dataschema="https://example.org/shot"))
+    assert read.time == moment
+    assert dict(read.extensions) == {"dataschema": "https://example.org/shot"}
 
 
 @pytest.mark.parametrize("media_type", ["text/plain", "application/xml", "application/octet-stream", "text/jsonx"])
 def test_a_text_that_is_declared_to_be_something_else_than_json_is_refused(media_type: str) -> None:
+    for declared in ("application/json", "text/json", "Application/JSON; charset=utf-8", "application/vnd.a.b+json"):
+        assert Envelope.read(wire(datacontenttype=declared, data="a")).data == Json('"a"')
     with pytest.raises(MalformedMessage, match="handlers take JSON data only"):
         Envelope.read(wire(datacontenttype=media_type, data="<a/>"))
-
-
-@pytest.mark.parametrize(
-    "media_type", ["application/json", "text/json", "Application/JSON; charset=utf-8", "application/vnd.a.b+json"]
-)
-def test_a_text_that_is_declared_to_be_json_is_read(media_type: str) -> None:
-    assert Envelope.read(wire(datacontenttype=media_type, data="a")).data == Json('"a"')
-
-
-def test_a_batch_is_refused_with_advice() -> None:
-    with pytest.raises(MalformedMessage, match="batch of CloudEvents"):
-        Envelope.read(json.dumps([REQUIRED]))
 
 
 ANY = st.text(st.characters(exclude_categories=()) | st.sampled_from("\x00\n\x1b\x85\ud800 日🙂"), max_size=8).flatmap(
@@ -298,7 +260,23 @@ def test_a_name_that_a_stranger_chose_is_told_in_one_short_line(name: str) -> No
     assert len(str(caught.value)) < 500
 
 
-@pytest.mark.parametrize("time", ["secret", "2026-01-01T00:00:00", "2026-13-01T00:00:00Z", 5, []], ids=repr)
+@pytest.mark.parametrize(
+    "time",
+    [
+        "secret",
+        "2026",
+        "20260101T000000Z",
+        "2026-01-01T00:00:00",
+        "2026-13-01T00:00:00Z",
+        "2026-01-01T12:34:60Z",
+        "2026-01-01T00:00:61Z",
+        "9999-12-31T23:59:60Z",
+        "٢٠٢٦-01-01T00:00:00Z",
+        5,
+        [],
+    ],
+    ids=repr,
+)
 def test_a_time_that_is_none_is_named_without_its_value(time: Any) -> None:
     body = {"specversion": "1.0", "id": "1", "source": "s", "type": "t", "time": time}
     with pytest.raises(MalformedMessage, match="time is no time of RFC 3339 with a time zone, such as") as caught:

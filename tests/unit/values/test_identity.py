@@ -34,21 +34,19 @@ def test_message_keys_are_pinned() -> None:
 @given(PAIRS, PAIRS)
 def test_different_messages_have_different_keys(item: tuple[str, str], other: tuple[str, str]) -> None:
     assert (message_key(*item) == message_key(*other)) == (item == other)
-
-
-@given(PAIRS)
-def test_a_key_has_one_slash(pair: tuple[str, str]) -> None:
-    assert message_key(*pair).count("/") == 1
+    assert message_key(*item).count("/") == 1
 
 
 @pytest.mark.parametrize("id", ["a", " a", "a b", "ä€🎯", "x" * 255, "🎯" * 255, "'\"<>%&+:;,=[]{}"])
-def test_what_the_service_its_sdks_and_tools_take_is_a_document_id(id: str) -> None:
+def test_a_value_that_the_service_its_sdks_and_tools_take_is_a_document_id(id: str) -> None:
     assert is_document_id(id)
     assert len(id.encode()) <= 1023
 
 
-@pytest.mark.parametrize("id", ["", "a/b", "a\\b", "a?b", "a#b", "a\tb", "a\nb", "a\r", "a ", "x" * 256, 7, None, b"a"])
-def test_what_one_of_them_refuses_is_none(id: object) -> None:
+@pytest.mark.parametrize(
+    "id", ["", "a/b", "a\\b", "a?b", "a#b", "a\tb", "a\nb", "a\r", "a ", "x" * 256, "\ud800", 7, None, b"a"]
+)
+def test_any_other_value_is_no_document_id(id: object) -> None:
     assert not is_document_id(id)
 
 
@@ -102,7 +100,7 @@ def test_different_entities_of_a_type_have_different_sources_and_are_read_back_f
     "source",
     ["", "order", "order/=", "order/=x/o", "order/={}/o", "order/=null/o", "order/=[1]/o", f"order/={'[' * 1000}/o"],
 )
-def test_what_no_entity_sends_under_is_the_source_of_none(source: str) -> None:
+def test_a_source_under_which_no_entity_sends_is_refused(source: str) -> None:
     with pytest.raises(ValueError, match="not the source of an entity"):
         EntityRef.of_source(source)
 
@@ -149,18 +147,15 @@ def test_every_source_is_short_enough_and_names_its_entity_alone(ref: EntityRef,
     assert (ref.source == other.source) == (ref == other)
 
 
-def test_the_longest_source_has_room() -> None:
-    type = "x" * LONGEST_TYPE
-    ref = EntityRef(type, ("é" * ((MAX_KEY_BYTES - LONGEST_TYPE - 11 - 255) // 2),), "i" * 255)
-    assert MAX_KEY_BYTES - 2 <= len(ref.key.encode()) <= MAX_KEY_BYTES
-    assert LONGEST_READABLE < len(ref.source) <= MAX_SOURCE_LENGTH
-
-
 def test_a_source_is_readable_up_to_its_length_and_then_encoded() -> None:
     readable = EntityRef("order", ("p" * 817,), "o" * 200)
     longer = EntityRef("order", ("p" * 818,), "o" * 200)
     assert (len(readable.source), readable.source[:7]) == (LONGEST_READABLE, "order/p")
     assert longer.source.startswith("order/=~")
+    type = "x" * LONGEST_TYPE
+    longest = EntityRef(type, ("é" * ((MAX_KEY_BYTES - LONGEST_TYPE - 11 - 255) // 2),), "i" * 255)
+    assert MAX_KEY_BYTES - 2 <= len(longest.key.encode()) <= MAX_KEY_BYTES
+    assert LONGEST_READABLE < len(longest.source) <= MAX_SOURCE_LENGTH
 
 
 @pytest.mark.parametrize(
@@ -176,10 +171,6 @@ def test_a_source_is_readable_up_to_its_length_and_then_encoded() -> None:
         EntityRef("order", ("日" * 200,), "日" * 200).source + "/o",
     ],
 )
-def test_what_only_looks_like_an_encoded_source_is_none(source: str) -> None:
+def test_a_text_that_only_looks_like_an_encoded_source_is_refused(source: str) -> None:
     with pytest.raises(ValueError, match="not the source of an entity"):
         EntityRef.of_source(source)
-
-
-def test_half_a_character_is_no_id() -> None:
-    assert not is_document_id("\ud800")

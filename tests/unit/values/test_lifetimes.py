@@ -37,11 +37,9 @@ class TestRefusals:
         refused = Lifetimes().refusal(NOW + DAY + SECOND, NOW)
         assert isinstance(refused, MessageFromTheFuture)
         assert "Set the clock of its sender." in str(refused)
-
-    def test_a_message_without_a_time_cannot_be_judged(self) -> None:
         assert isinstance(Lifetimes().refusal(None, NOW), UndatedMessage)
 
-    def test_what_is_sent_can_wait_in_its_queue_and_in_a_poison_queue_and_still_be_judged(self) -> None:
+    def test_a_message_within_the_send_limit_is_still_judged_after_its_queue_and_a_poison_queue(self) -> None:
         lifetimes = Lifetimes(Retention(days(20)), delivery_limit=days(4))
         oldest_sent = NOW - lifetimes.send_limit(NOW)
         assert lifetimes.refusal(oldest_sent, NOW + days(8)) is None
@@ -83,8 +81,6 @@ class TestChanges:
         ):
             changing.changed_to(days(20), settled - SECOND)
         assert changing.changed_to(days(20), settled).previous == days(40)
-
-    def test_a_change_to_what_it_is_changes_nothing(self) -> None:
         assert Retention().changed_to(days(30), NOW) == Retention()
 
 

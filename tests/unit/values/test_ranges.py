@@ -41,7 +41,7 @@ def test_the_highest_of_very_many_numbers_are_found_at_once() -> None:
 
 
 @given(NUMBERS)
-def test_what_is_made_of_a_set_is_ascending(numbers: set[int]) -> None:
+def test_ranges_of_a_set_are_ascending(numbers: set[int]) -> None:
     assert is_ascending(ranges_of(numbers), 1, 30)
 
 

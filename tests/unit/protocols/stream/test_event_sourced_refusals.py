@@ -83,7 +83,7 @@ class TestWhatCannotBe:
     )
     def test_what_applies_an_event_has_to_return_a_state(self, applier: Callable[..., Any], words: str) -> None:
         type = answering([Paid(1), Paid(2)])
-        type._appliers._appliers["account.paid"] = (Paid, applier)
+        type._appliers["account.paid"] = (Paid, applier)
         script = Script()
         require_failed(script.play(attempt(type, deposit("m-1"))), "web/m-1", HandlerFailed, words)
         assert script.document is None
@@ -154,9 +154,9 @@ class TestOldEvents:
         self, changes: dict[str, Any], words: str, cause: type[Exception]
     ) -> None:
         type = accounts()
-        type._appliers._appliers.update(changes)
-        for name in [name for name, item in type._appliers._appliers.items() if item is None]:
-            del type._appliers._appliers[name]
+        type._appliers.update(changes)
+        for name in [name for name, item in type._appliers.items() if item is None]:
+            del type._appliers[name]
         script = self.script
         sent = list(script.published)
         done = script.play(
