@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -37,251 +38,177 @@ def emulator() -> Iterator[RunningEmulator]:
         yield running
 
 
-class TakesUnknownForConflict(CosmosStore):
-    async def save_entity(self, effect: SaveEntity) -> Any:
-        reply = await super().save_entity(effect)
-        return Conflict(None) if reply is UNKNOWN else reply
-
-
-class TakesConflictForUnknown(CosmosStore):
-    async def save_entity(self, effect: SaveEntity) -> Any:
-        reply = await super().save_entity(effect)
-        return UNKNOWN if isinstance(reply, Conflict) else reply
-
-
-class SavesWithoutCondition(CosmosStore):
-    async def save_entity(self, effect: SaveEntity) -> Any:
-        return await super().save_entity(replace(effect, etag=effect.etag and "*"))
-
-
-class ForgetsTokensOfPages(CosmosStore):
-    async def find_pages(self, effect: library.FindPages) -> Any:
-        return await super().find_pages(replace(effect, token=None))
-
-
-class TakesBehindForNoPages(CosmosStore):
-    async def find_pages(self, effect: library.FindPages) -> Any:
-        reply = await super().find_pages(effect)
-        return library.FoundPages(()) if reply is BEHIND else reply
-
-
-class FindsTheNewestPageOnly(CosmosStore):
-    async def find_pages(self, effect: library.FindPages) -> Any:
-        return await super().find_pages(replace(effect, times=(), hashes=()))
-
-
-class FindsPagesByTimeOnly(CosmosStore):
-    async def find_pages(self, effect: library.FindPages) -> Any:
-        return await super().find_pages(replace(effect, hashes=()))
-
-
-class FindsNoPageForItsNumber(CosmosStore):
-    async def find_pages(self, effect: library.FindPages) -> Any:
-        return await super().find_pages(replace(effect, newest=-1))
-
-
-class FindsNoPageAbove(CosmosStore):
-    async def find_pages_above(self, effect: library.FindPagesAbove) -> Any:
-        reply = await super().find_pages_above(effect)
-        return library.FoundAbove(()) if isinstance(reply, library.FoundAbove) else reply
-
-
-class HasNoPages(CosmosStore):
-    async def has_pages(self, effect: library.HasPages) -> Any:
-        reply = await super().has_pages(effect)
-        return False if reply is True else reply
-
-
-class WritesPagesOver(OverwritingStore):
-    """That of twins, which writes over whatever is there."""
-
-
-class TakesAnotherPageForItsOwn(CosmosStore):
-    async def write_page(self, effect: library.WritePage) -> Any:
-        reply = await super().write_page(effect)
-        return library.Written("0:-1#0") if reply is library.OTHER else reply
-
-
-class TellsAnOldTokenOfAPage(CosmosStore):
-    async def write_page(self, effect: library.WritePage) -> Any:
-        reply = await super().write_page(effect)
-        return library.Written("0:-1#0") if isinstance(reply, library.Written) else reply
-
-
-class KeepsPagesTooLong(CosmosStore):
-    async def write_page(self, effect: library.WritePage) -> Any:
-        return await super().write_page(replace(effect, seconds=effect.seconds + 1))
-
-
-class KeepsPagesThatAreToGo(CosmosStore):
-    async def delete_pages(self, effect: library.DeletePages) -> None:
-        del effect
-
-
-class LosesABook(CosmosStore):
-    async def write_book(self, effect: library.WriteBook) -> Any:
-        del effect
-        return library.Written("0:-1#0")
-
-
-class WritesThatAllIsPaid(CosmosStore):
-    async def write_book(self, effect: library.WriteBook) -> Any:
-        return await super().write_book(replace(effect, book=replace(effect.book, open=())))
-
-
-class WritesThatNothingIsPaid(CosmosStore):
-    async def write_book(self, effect: library.WriteBook) -> Any:
-        return await super().write_book(replace(effect, book=replace(effect.book, used=0)))
-
-
-class ReadsNoBook(CosmosStore):
-    async def read_books(self, effect: library.ReadBooks) -> Any:
-        del effect
-        return library.FoundBooks(())
-
-
-class FindsNothingStaged(CosmosStore):
-    async def load_staged(self, effect: library.LoadStaged) -> Any:
-        reply = await super().load_staged(effect)
-        return library.FoundStaged(()) if isinstance(reply, library.FoundStaged) else reply
-
-
-class ForgetsTokensOfCompanions(CosmosStore):
-    async def load_companions(self, effect: companions.LoadCompanions) -> Any:
-        return await super().load_companions(replace(effect, token=None))
-
-
-class TakesBehindForNoCompanions(CosmosStore):
-    async def load_companions(self, effect: companions.LoadCompanions) -> Any:
-        reply = await super().load_companions(effect)
-        return companions.FoundCompanions(()) if reply is BEHIND else reply
-
-
-class ReadsOneCompanionOfTwo(CosmosStore):
-    async def load_companions(self, effect: companions.LoadCompanions) -> Any:
-        return await super().load_companions(replace(effect, ids=effect.ids[:1]))
-
-
-class ReadsBackwards(CosmosStore):
-    async def find_entries(self, effect: companions.FindEntries) -> Any:
-        reply = await super().find_entries(effect)
-        return (
-            companions.FoundCompanions(reply.companions[::-1])
-            if isinstance(reply, companions.FoundCompanions)
-            else reply
-        )
-
-
-class TakesUnknownBatchForConflict(CosmosStore):
-    async def save_batch(self, effect: companions.SaveBatch) -> Any:
-        reply = await super().save_batch(effect)
-        return Conflict(None) if reply is UNKNOWN else reply
-
-
-class TakesBatchConflictForUnknown(CosmosStore):
-    async def save_batch(self, effect: companions.SaveBatch) -> Any:
-        reply = await super().save_batch(effect)
-        return UNKNOWN if isinstance(reply, Conflict) else reply
-
-
-class TellsTheEtagOfACompanion(CosmosStore):
-    async def save_batch(self, effect: companions.SaveBatch) -> Any:
-        reply = await super().save_batch(effect)
-        return replace(reply, etag='"of a companion"') if isinstance(reply, Saved) else reply
-
-
-class LosesOneCompanionOfTwo(CosmosStore):
-    async def save_batch(self, effect: companions.SaveBatch) -> Any:
-        return await super().save_batch(replace(effect, create=effect.create[:1]))
-
-
-class WritesNothingDown(CosmosStore):
-    async def replace_companions(self, effect: companions.ReplaceCompanions) -> None:
-        del effect
-
-
-class KeepsWhatIsToGo(CosmosStore):
-    async def delete_companions(self, effect: companions.DeleteCompanions) -> None:
-        del effect
-
-
 _A_WEEK = 7 * 86_400
 """Longer than pages are kept where messages have an age: elsewhere the model does not look at that."""
 TAKEN = (*OUTBOX_WALKS, *WALKS)
 """Walks in the order in which a bug is looked for."""
+_OLD = library.Written("0:-1#0")
 
 
-def finds_more(asked: Any, reply: Any, **less: Any) -> bool:
+class Bug(NamedTuple):
+    """Of an adapter that asks for something else than an effect says (or for nothing), or takes a reply for another."""
+
+    effect: type
+    asks: Callable[[Any], Any] = lambda effect: effect
+    takes: Any = None
+    taken_for: Any = None
+    shows: Callable[[Any, Any], Any] = lambda asked, reply: True
+    in_the_model: type | None = None
+
+    def is_taken(self, reply: Any) -> bool:
+        return isinstance(reply, self.takes) if isinstance(self.takes, type) else reply is self.takes
+
+    def shows_in(self, event: Event) -> bool:
+        """Whether a step of the model meets the bug."""
+        met = isinstance(event.effect, self.in_the_model or self.effect)
+        heard = self.takes is None or self.in_the_model is not None or self.is_taken(event.reply)
+        return met and heard and bool(self.shows(event.effect, event.reply))
+
+    def adapter(self) -> type[CosmosStore]:
+        name = re.sub("(?<!^)(?=[A-Z])", "_", self.effect.__name__).lower()
+        right = getattr(CosmosStore, name)
+
+        async def wrong(store: CosmosStore, effect: Any) -> Any:
+            asked = self.asks(effect)
+            reply = None if asked is None else await right(store, asked)
+            if not self.is_taken(reply):
+                return reply
+            return self.taken_for(reply) if callable(self.taken_for) else self.taken_for
+
+        return type("Broken", (CosmosStore,), {name: wrong})
+
+
+def finds_more(**less: Any) -> Callable[[Any, Any], bool]:
     """Whether a read found a page that it would not find if it asked for less."""
-    return isinstance(reply, library.FoundPages) and not all(map(replace(asked, **less).asks_for, reply.pages))
+    return lambda asked, reply: (
+        isinstance(reply, library.FoundPages) and not all(map(replace(asked, **less).asks_for, reply.pages))
+    )
 
 
-SHOWS: dict[type[CosmosStore], Callable[[Any, Any], bool]] = {
-    TakesUnknownForConflict: lambda asked, reply: isinstance(asked, SaveEntity) and reply is UNKNOWN,
-    TakesConflictForUnknown: lambda asked, reply: isinstance(asked, SaveEntity) and isinstance(reply, Conflict),
-    SavesWithoutCondition: lambda asked, reply: (
-        isinstance(asked, SaveEntity) and bool(asked.etag) and isinstance(reply, Conflict)
+def asks(**other: Any) -> Callable[[Any], Any]:
+    return lambda effect: replace(effect, **other)
+
+
+def nothing(_: Any) -> None:
+    """Asked for in place of an effect."""
+
+
+def several(_: Any, reply: Any) -> bool:
+    return isinstance(reply, companions.FoundCompanions) and len(reply.companions) > 1
+
+
+BUGS = {
+    "takes unknown for conflict": Bug(SaveEntity, takes=UNKNOWN, taken_for=Conflict(None)),
+    "takes conflict for unknown": Bug(SaveEntity, takes=Conflict, taken_for=UNKNOWN),
+    "saves without condition": Bug(
+        SaveEntity,
+        lambda effect: replace(effect, etag=effect.etag and "*"),
+        shows=lambda asked, reply: asked.etag and isinstance(reply, Conflict),
     ),
-    ForgetsTokensOfPages: lambda asked, reply: (
-        isinstance(asked, library.FindPages) and asked.token is not None and reply is BEHIND
+    "forgets tokens of pages": Bug(
+        library.FindPages, asks(token=None), shows=lambda asked, reply: asked.token is not None and reply is BEHIND
     ),
-    TakesBehindForNoPages: lambda asked, reply: isinstance(asked, library.FindPages) and reply is BEHIND,
-    FindsTheNewestPageOnly: lambda asked, reply: finds_more(asked, reply, times=(), hashes=()),
-    FindsPagesByTimeOnly: lambda asked, reply: finds_more(asked, reply, hashes=()),
-    FindsNoPageForItsNumber: lambda asked, reply: finds_more(asked, reply, newest=-1),
-    FindsNoPageAbove: lambda _, reply: isinstance(reply, library.FoundAbove) and bool(reply.pages),
-    HasNoPages: lambda asked, reply: isinstance(asked, library.HasPages) and reply is True,
-    WritesPagesOver: lambda _, reply: reply is library.OTHER,
-    TakesAnotherPageForItsOwn: lambda _, reply: reply is library.OTHER,
-    TellsAnOldTokenOfAPage: lambda asked, reply: (
-        isinstance(asked, library.WritePage) and isinstance(reply, library.Written)
+    "takes behind for no pages": Bug(library.FindPages, takes=BEHIND, taken_for=library.FoundPages(())),
+    "finds the newest page only": Bug(
+        library.FindPages, asks(times=(), hashes=()), shows=finds_more(times=(), hashes=())
     ),
-    KeepsPagesTooLong: lambda asked, reply: (
-        isinstance(asked, library.WritePage) and asked.seconds < _A_WEEK and isinstance(reply, library.Written)
+    "finds pages by time only": Bug(library.FindPages, asks(hashes=()), shows=finds_more(hashes=())),
+    "finds no page for its number": Bug(library.FindPages, asks(newest=-1), shows=finds_more(newest=-1)),
+    "finds no page above": Bug(
+        library.FindPagesAbove,
+        takes=library.FoundAbove,
+        taken_for=library.FoundAbove(()),
+        shows=lambda _, reply: reply.pages,
     ),
-    KeepsPagesThatAreToGo: lambda asked, _: isinstance(asked, library.DeletePages) and bool(asked.pages),
-    LosesABook: lambda asked, reply: isinstance(asked, WriteDown) and reply is None and bool(asked.written.paid),
-    WritesThatAllIsPaid: lambda asked, _: isinstance(asked, WriteDown) and bool(asked.written.open),
-    WritesThatNothingIsPaid: lambda asked, _: isinstance(asked, WriteDown) and bool(asked.written.paid),
-    ReadsNoBook: lambda asked, reply: isinstance(asked, library.FindPaid) and bool(reply),
-    FindsNothingStaged: lambda _, reply: isinstance(reply, library.FoundStaged) and bool(reply.documents),
-    ForgetsTokensOfCompanions: lambda asked, reply: (
-        isinstance(asked, companions.LoadCompanions) and asked.token is not None and reply is BEHIND
+    "has no pages": Bug(library.HasPages, takes=True, taken_for=False),
+    "takes another page for its own": Bug(library.WritePage, takes=library.OTHER, taken_for=_OLD),
+    "tells an old token of a page": Bug(library.WritePage, takes=library.Written, taken_for=_OLD),
+    "keeps pages too long": Bug(
+        library.WritePage,
+        lambda effect: replace(effect, seconds=effect.seconds + 1),
+        shows=lambda asked, reply: asked.seconds < _A_WEEK and isinstance(reply, library.Written),
     ),
-    TakesBehindForNoCompanions: lambda asked, reply: isinstance(asked, companions.LoadCompanions) and reply is BEHIND,
-    ReadsOneCompanionOfTwo: lambda asked, reply: (
-        isinstance(asked, companions.LoadCompanions)
-        and isinstance(reply, companions.FoundCompanions)
-        and len(reply.companions) > 1
+    "keeps pages that are to go": Bug(library.DeletePages, nothing, shows=lambda asked, _: asked.pages),
+    "loses a book": Bug(
+        library.WriteBook,
+        nothing,
+        taken_for=_OLD,
+        shows=lambda asked, reply: reply is None and asked.written.paid,
+        in_the_model=WriteDown,
     ),
-    ReadsBackwards: lambda asked, reply: (
-        isinstance(asked, companions.FindEntries)
-        and isinstance(reply, companions.FoundCompanions)
-        and len(reply.companions) > 1
+    "writes that all is paid": Bug(
+        library.WriteBook,
+        lambda effect: replace(effect, book=replace(effect.book, open=())),
+        shows=lambda asked, _: asked.written.open,
+        in_the_model=WriteDown,
     ),
-    TakesUnknownBatchForConflict: lambda asked, reply: isinstance(asked, companions.SaveBatch) and reply is UNKNOWN,
-    TakesBatchConflictForUnknown: lambda asked, reply: (
-        isinstance(asked, companions.SaveBatch) and isinstance(reply, Conflict)
+    "writes that nothing is paid": Bug(
+        library.WriteBook,
+        lambda effect: replace(effect, book=replace(effect.book, used=0)),
+        shows=lambda asked, _: asked.written.paid,
+        in_the_model=WriteDown,
     ),
-    TellsTheEtagOfACompanion: lambda asked, reply: isinstance(asked, companions.SaveBatch) and isinstance(reply, Saved),
-    LosesOneCompanionOfTwo: lambda asked, _: isinstance(asked, companions.SaveBatch) and len(asked.create) > 1,
-    WritesNothingDown: lambda asked, _: isinstance(asked, companions.ReplaceCompanions),
-    KeepsWhatIsToGo: lambda asked, _: isinstance(asked, companions.DeleteCompanions),
+    "reads no book": Bug(
+        library.ReadBooks,
+        nothing,
+        taken_for=library.FoundBooks(()),
+        shows=lambda _, reply: reply,
+        in_the_model=library.FindPaid,
+    ),
+    "finds nothing staged": Bug(
+        library.LoadStaged,
+        takes=library.FoundStaged,
+        taken_for=library.FoundStaged(()),
+        shows=lambda _, reply: reply.documents,
+    ),
+    "forgets tokens of companions": Bug(
+        companions.LoadCompanions,
+        asks(token=None),
+        shows=lambda asked, reply: asked.token is not None and reply is BEHIND,
+    ),
+    "takes behind for no companions": Bug(
+        companions.LoadCompanions, takes=BEHIND, taken_for=companions.FoundCompanions(())
+    ),
+    "reads one companion of two": Bug(
+        companions.LoadCompanions, lambda effect: replace(effect, ids=effect.ids[:1]), shows=several
+    ),
+    "reads backwards": Bug(
+        companions.FindEntries,
+        takes=companions.FoundCompanions,
+        taken_for=lambda reply: companions.FoundCompanions(reply.companions[::-1]),
+        shows=several,
+    ),
+    "takes an unknown batch for conflict": Bug(companions.SaveBatch, takes=UNKNOWN, taken_for=Conflict(None)),
+    "takes a batch's conflict for unknown": Bug(companions.SaveBatch, takes=Conflict, taken_for=UNKNOWN),
+    "tells the etag of a companion": Bug(
+        companions.SaveBatch, takes=Saved, taken_for=lambda reply: replace(reply, etag='"of a companion"')
+    ),
+    "loses one companion of two": Bug(
+        companions.SaveBatch,
+        lambda effect: replace(effect, create=effect.create[:1]),
+        shows=lambda asked, _: len(asked.create) > 1,
+    ),
+    "writes nothing down": Bug(companions.ReplaceCompanions, nothing),
+    "keeps what is to go": Bug(companions.DeleteCompanions, nothing),
 }
 
 
-@pytest.mark.parametrize(("adapter", "shows"), SHOWS.items(), ids=lambda item: getattr(item, "__name__", ""))
-async def test_an_adapter_with_a_bug_is_found_as_soon_as_a_walk_meets_it(
-    emulator: RunningEmulator, adapter: type[CosmosStore], shows: Callable[[Any, Any], bool]
-) -> None:
-    """The walks would not be worth much if they went well whatever the adapter did."""
-    scenario, trace = next(
-        (scenario, walked(scenario, seed))
-        for scenario, seed in TAKEN
-        if any(shows(event.effect, event.reply) for event in walked(scenario, seed))
-    )
+async def finds(emulator: RunningEmulator, adapter: type[CosmosStore], shows: Callable[[Event], bool]) -> None:
+    """The first walk that meets a bug finds it."""
+    walks = ((scenario, walked(scenario, seed)) for scenario, seed in TAKEN)
+    scenario, trace = next((scenario, trace) for scenario, trace in walks if any(map(shows, trace)))
     with pytest.raises(Divergence, match="reality differs from the model"):
         await played(emulator, scenario, trace, adapter)
+
+
+@pytest.mark.parametrize("bug", BUGS.values(), ids=BUGS)
+async def test_an_adapter_with_a_bug_is_found_as_soon_as_a_walk_meets_it(emulator: RunningEmulator, bug: Bug) -> None:
+    """The walks would not be worth much if they went well whatever the adapter did."""
+    await finds(emulator, bug.adapter(), bug.shows_in)
+
+
+async def test_an_adapter_that_writes_pages_over_is_found(emulator: RunningEmulator) -> None:
+    await finds(emulator, OverwritingStore, lambda event: event.reply is library.OTHER)
 
 
 class NeverCloses(Shelf):

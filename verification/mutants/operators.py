@@ -10,118 +10,62 @@ from itertools import chain
 from types import ModuleType
 from typing import Any, Final
 
-_NO_COMPANIONS: Final = "effects.FoundCompanions(())"
-_NO_REQUESTS: Final = "effects.FoundRequests((), None)"
-_WRITTEN: Final = 'effects.Written("0:-1#0")'
-
-_REPLIES: Final[dict[str, str | None]] = {
-    "LoadEntity": "effects.Loaded(None, None, 0, None)",
-    "request": "effects.Loaded(None, None, 0, None)",
-    "HasPages": "False",
-    "HasCompanions": "False",
-    "SaveEntity": 'effects.Saved("1", None)',
-    "SaveBatch": 'effects.Saved("1", None)',
-    "Publish": "effects.PUBLISHED",
-    "OpenNumbers": None,
-    "CloseNumbers": "None",
-    "paid_of": "frozenset()",
-    "first_look": _NO_REQUESTS,
-    "_look_for_requests": _NO_REQUESTS,
-    "KeepAnswers": _WRITTEN,
-    "_keep_answers": "{2}",
-    "pay": "committed",
-    "FindPages": "effects.FoundPages(())",
-    "FindPagesAbove": "effects.FoundAbove(())",
-    "FindBlobs": "frozenset()",
-    "WritePage": _WRITTEN,
-    "DeletePages": "None",
-    "Stage": _WRITTEN,
-    "LoadStaged": "effects.FoundStaged(())",
-    "DeleteStaged": "None",
-    "LoadCompanions": _NO_COMPANIONS,
-    "FindEntries": _NO_COMPANIONS,
-    "FindOwing": _NO_COMPANIONS,
-    "FindNumbered": "effects.FoundNumbered(())",
-    "ReplaceCompanions": "None",
-    "DeleteCompanions": "None",
-    "WriteOnce": "KEPT",
-    "DeleteBlobs": "None",
-    "Park": _WRITTEN,
-    "park": 'Settled("parked", view.memory)',
-    "LoadParked": "effects.FoundParked(None, None, None)",
-    "Unpark": "None",
-    "_known": "{{}}",
-    "_pay": "view",
-    "_require_no_pages": "None",
-    "_written_before": "view.ledger.token",
-    "_copies_paid": "(view.memory, frozenset())",
-    "_make_room": 'Again(view.memory, "")',
-    "_due": "()",
-    "fresh_token": '"0:-1#0"',
-    "take_back": None,
-    "write_blobs": "None",
-    "fence": "view.memory",
-    "load": None,
-    "load_with_companions": None,
-    "admitted": None,
-    "settle": None,
-    "companions_know": None,
-    "committed_by_companions": None,
-    "clean_companions": None,
-    "clean_by_ledger": None,
-    "finish": "None",
-    "self.tend": None,
-    "strategy.committed": "frozenset()",
-    "publish_owed": "view.memory",
-    "publish_records": "None",
-    "sweep_records": None,
-    "handled_again": "()",
-    "_never_had_a_ledger": "True",
-    "skip": "None",
-    "ask_again": "None",
-    "self.attempt": "Finished(view.memory)",
-    "self.load_state": None,
-    "self.proof": "None",
-    "self._loaded": None,
-    "self._process": None,
-    "self._handle": None,
-    "look_apart": "view",
-    "self._commit": None,
-    "_commit": None,
-    "commit": None,
-    "release": "()",
-    "_received": None,
-    "Begin": None,
+_ANSWERED: Final[dict[str | None, str]] = {
+    "effects.Loaded(None, None, 0, None)": "LoadEntity request",
+    "False": "HasPages HasCompanions",
+    'effects.Saved("1", None)': "SaveEntity SaveBatch",
+    "effects.PUBLISHED": "Publish",
+    None: (
+        "OpenNumbers take_back load load_with_companions admitted settle companions_know "
+        "committed_by_companions clean_companions clean_by_ledger self.tend sweep_records self.load_state "
+        "self._loaded self._process self._handle self._commit _commit commit _received Begin"
+    ),
+    "None": (
+        "CloseNumbers DeletePages DeleteStaged ReplaceCompanions DeleteCompanions DeleteBlobs Unpark "
+        "_require_no_pages write_blobs finish publish_records skip ask_again self.proof"
+    ),
+    "frozenset()": "paid_of FindBlobs strategy.committed",
+    "effects.FoundRequests((), None)": "first_look _look_for_requests",
+    'effects.Written("0:-1#0")': "KeepAnswers WritePage Stage Park",
+    "{2}": "_keep_answers",
+    "committed": "pay",
+    "effects.FoundPages(())": "FindPages",
+    "effects.FoundAbove(())": "FindPagesAbove",
+    "effects.FoundStaged(())": "LoadStaged",
+    "effects.FoundCompanions(())": "LoadCompanions FindEntries FindOwing",
+    "effects.FoundNumbered(())": "FindNumbered",
+    "KEPT": "WriteOnce",
+    'Settled("parked", view.memory)': "park",
+    "effects.FoundParked(None, None, None)": "LoadParked",
+    "{{}}": "_known",
+    "view": "_pay look_apart",
+    "view.ledger.token": "_written_before",
+    "(view.memory, frozenset())": "_copies_paid",
+    'Again(view.memory, "")': "_make_room",
+    "()": "_due handled_again release",
+    '"0:-1#0"': "fresh_token",
+    "view.memory": "fence publish_owed",
+    "True": "_never_had_a_ledger",
+    "Finished(view.memory)": "self.attempt",
 }
 """What a removed effect is taken to have answered: as if nothing could go wrong. None: nothing is left without it.
 
 A number in braces stands for an argument of the call.
 """
+_REPLIES: Final = {name: reply for reply, names in _ANSWERED.items() for name in names.split()}
 
-ARGUMENTS: Final = {
-    ("LoadEntity", 1): "None",
-    ("FindPages", 3): "0",
-    ("FindPages", 4): "None",
-    ("FindPagesAbove", 2): "None",
-    ("FindBlobs", 2): "None",
-    ("FindPaid", 1): "0",
-    ("FindPaid", 4): "()",
-    ("LoadStaged", 2): "None",
-    ("LoadRequests", 2): "None",
-    ("LoadCompanions", 2): "None",
-    ("FindEntries", 2): "None",
-    ("FindNumbered", 3): "None",
-    ("SaveEntity", 2): "'*'",
-    ("SaveBatch", 2): "'*'",
-    ("SaveBatch", 3): "()",
-    ("SaveBatch", 4): "()",
-    ("LoadParked", 2): "None",
-    ("Unpark", 2): "'*'",
-    ("Begin", 0): "(), len({})",
-    ("OpenNumbers", 1): "0",
-    ("OpenNumbers", 2): "(), len({})",
+_WITHOUT: Final[dict[str, tuple[tuple[str, int], ...]]] = {
+    "None": (
+        *(("LoadEntity", 1), ("FindPages", 4), ("FindPagesAbove", 2), ("FindBlobs", 2), ("LoadStaged", 2)),
+        *(("LoadRequests", 2), ("LoadCompanions", 2), ("FindEntries", 2), ("FindNumbered", 3), ("LoadParked", 2)),
+    ),
+    "0": (("FindPages", 3), ("FindPaid", 1), ("OpenNumbers", 1)),
+    "()": (("FindPaid", 4), ("SaveBatch", 3), ("SaveBatch", 4)),
+    "'*'": (("SaveEntity", 2), ("SaveBatch", 2), ("Unpark", 2)),
+    "(), len({})": (("Begin", 0), ("OpenNumbers", 2)),
 }
 """Arguments of effects that carry a guard, and what is there without. Braces stand for the argument."""
+ARGUMENTS: Final = {place: without for without, places in _WITHOUT.items() for place in places}
 
 UNDONE: Final = {"remembering": "{0}", "view.remembering": "view.memory"}
 """Helpers, and what there is without them. Braces stand for the first argument."""
@@ -141,20 +85,18 @@ def reply_to(call: ast.expr) -> str | None:
         reply = _REPLIES[name]
         arguments = call.args if isinstance(call, ast.Call) else ()
         return reply and reply.format(*map(ast.unparse, arguments))
-    raise LookupError(f"What does the reply to {name!r} look like when nothing goes wrong? `_REPLIES` has to say it.")
+    raise LookupError(f"What does the reply to {name!r} look like when nothing goes wrong? `_ANSWERED` has to say it.")
 
 
+_OPPOSITES: Final = (
+    (ast.Eq, ast.NotEq),
+    (ast.Lt, ast.LtE),
+    (ast.Gt, ast.GtE),
+    (ast.In, ast.NotIn),
+    (ast.Is, ast.IsNot),
+)
 COMPARISONS: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
+    first: second for pair in _OPPOSITES for first, second in (pair, pair[::-1])
 }
 LONGEST: Final = 72
 """Characters of source in a name."""

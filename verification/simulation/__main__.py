@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from verification.simulation.fleet import MESSAGES, Options, Tally, run_fleet
+from verification.simulation.fleet import MESSAGES, Tally, run_fleet
 from verification.simulation.twins import NAMES
 from verification.simulation.wire import FAULTS, WITNESSES
 
@@ -22,28 +22,16 @@ _EXAMPLES: Final = 3
 
 
 @contextmanager
-def progress_bar(console: Console, options: Options, tally: Tally) -> Iterator[Callable[[], None]]:
+def progress_bar(console: Console, options: Namespace, tally: Tally) -> Iterator[Callable[[], None]]:
     """Show progress until the block ends."""
-    columns = (
-        BarColumn(bar_width=20),
-        TextColumn(
-            "{task.fields[messages]:,} messages · {task.fields[faults]:,} faults · {task.fields[episodes]} seeds"
-        ),
-        TextColumn("· {task.fields[violations]} violations"),
-        TimeElapsedColumn(),
-    )
+    columns = BarColumn(bar_width=20), TextColumn("{task.description}"), TimeElapsedColumn()
     with Progress(*columns, console=console) as bar:
-        task = bar.add_task("", total=options.seconds or None, messages=0, faults=0, episodes=0, violations=0)
+        task = bar.add_task("", total=options.seconds or None)
 
         def show() -> None:
-            bar.update(
-                task,
-                completed=min(tally.seconds, options.seconds),
-                messages=tally.messages,
-                faults=faults(tally),
-                episodes=tally.episodes,
-                violations=tally.violations,
-            )
+            counts = f"{tally.messages:,} messages · {faults(tally):,} faults · {tally.episodes} seeds"
+            said = f"{counts} · {tally.violations} violations"
+            bar.update(task, completed=min(tally.seconds, options.seconds), description=said)
 
         yield show
 
@@ -52,7 +40,7 @@ def faults(tally: Tally) -> int:
     return sum(tally.counted[kind] for kind in FAULTS)
 
 
-def show_table(console: Console, options: Options, tally: Tally) -> None:
+def show_table(console: Console, options: Namespace, tally: Tally) -> None:
     title = f"Simulation of {options.twin or 'the shipped protocols'}"
     table = Table(title=title, show_header=False, title_justify="left")
     table.add_column(style="bold")
@@ -81,7 +69,7 @@ def show_table(console: Console, options: Options, tally: Tally) -> None:
     console.print(table)
 
 
-def show_violation(console: Console, options: Options, tally: Tally) -> None:
+def show_violation(console: Console, options: Namespace, tally: Tally) -> None:
     """Print how to see the first violation again, and what led to it; nothing if there is none."""
     guilty = tally.guilty
     if guilty is None:
@@ -115,7 +103,7 @@ def main() -> int:
     return int(tally.violations > 0)
 
 
-def _options() -> Options:
+def _options() -> Namespace:
     parser = ArgumentParser(prog="python -m verification.simulation", description=main.__doc__)
     parser.add_argument("--seconds", type=float, default=60, help="for how long; 0 for one seed (default %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of the first episode; they count up (default %(default)s)")
@@ -124,8 +112,7 @@ def _options() -> Options:
     )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one for each core)")
     parser.add_argument("--twin", default="", choices=("", *NAMES), metavar="NAME", help=f"one of: {', '.join(NAMES)}")
-    given = parser.parse_args()
-    return Options(given.seconds, given.seed, given.messages, given.jobs, given.twin)
+    return parser.parse_args()
 
 
 if __name__ == "__main__":

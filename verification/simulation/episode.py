@@ -83,7 +83,7 @@ class Episode:
             self._plan = plan = plan.with_restores(random)
         self._counted: Counter[str] = Counter()
         self._loop = VirtualLoop(limit=_TIMERS_A_MESSAGE * (messages + 100))  # type: ignore[abstract]  # It has no I/O.
-        self._weather = Weather(random, Climate.draw(random, slow=plan.crowded), self._counted)
+        self._weather = Weather(random, Climate(random, slow=plan.crowded), self._counted)
         self._history = History(self._loop.time, plan.reading.promises)
         store = protocols.store(VirtualClock(self._loop).now, self._weather)
         world = Surrounding(

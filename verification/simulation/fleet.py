@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from argparse import Namespace
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -17,23 +18,6 @@ from verification.simulation.twins import protocols_of
 MESSAGES: Final = 1000
 """Sent from outside in an episode, by default."""
 _GLANCE: Final = 0.25  # Seconds between two looks at the time.
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """Options of a simulation.
-
-    Attributes:
-        seconds: for how long episodes are begun; with 0 there is one.
-        seed: of the first episode; the next ones count up.
-        twin: name of a broken twin; empty for what is shipped.
-    """
-
-    seconds: float
-    seed: int
-    messages: int
-    jobs: int
-    twin: str
 
 
 @dataclass
@@ -69,8 +53,8 @@ class Tally:
             self.guilty = report
 
 
-def run_fleet(options: Options, tally: Tally, show: Callable[[], None]) -> None:
-    """Run episodes until time is over or one of them has a violation; each is counted in as it ends."""
+def run_fleet(options: Namespace, tally: Tally, show: Callable[[], None]) -> None:
+    """Run episodes until time is over (one for no seconds), or one has a violation; each is counted in as it ends."""
     jobs = options.jobs if options.seconds else 1
     pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_leave_interrupts_to_the_parent)
     seed = options.seed

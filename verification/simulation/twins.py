@@ -290,33 +290,9 @@ def _unfenced(_entity: Any, view: Any, _absent: Any) -> Step[Memory | Again]:
     return memory
 
 
-def _outbox(parts: Parts) -> Protocols:
-    return Protocols(strategies=(_twin(Outbox, parts)(),))
-
-
-def _bookkeeping(parts: Parts) -> Protocols:
-    return Protocols(books=_twin(Books, parts, (*BOOKS, keeping)))
-
-
-def _colocated(parts: Parts) -> Protocols:
-    return replace(COLOCATED, strategies=(_twin(Colocated, parts)(),))
-
-
-def _stream(parts: Parts) -> Protocols:
-    return replace(STREAM, strategies=tuple(map(_twin(VersionStream, parts), SNAPSHOTS)))
-
-
-def _resequencer(parts: Parts) -> Protocols:
-    return Protocols(resequencer=_twin(Resequencer, parts))
-
-
 def _mending(parts: Parts) -> Protocols:
     again, found, sent = (_twin(item, parts) for item in (Resequencer, replaying.versions_of, replaying.replay))
     return replace(STREAM, resequencer=again, versions_of=found, replay=sent)
-
-
-def _receiving(parts: Parts) -> Protocols:
-    return Protocols(receiver=_twin(Receiver, parts, HOST))
 
 
 def _giving_up(parts: Parts) -> Protocols:
@@ -339,10 +315,6 @@ def _lane() -> Protocols:
     return replace(parks, lanes=made[combining.__name__].Lanes, heals=False)
 
 
-def _storing(protocols: Protocols, store: type[MemoryStore]) -> Protocols:
-    return replace(protocols, store=store)
-
-
 def _parking(protocols: Protocols, shipped: type[Strategy]) -> Protocols:
     twin = _twin(shipped, (Patch(parking.__name__, "fence", lambda _: _unfenced),))
     # Operators ask for the class that ships.
@@ -355,13 +327,19 @@ def _kept(lifetimes: Lifetimes, now: datetime) -> timedelta:
     return lifetimes.retention.kept(now) / 4
 
 
-_BY_PARTS: Final = (
-    *((_outbox, _OUTBOXES), (_bookkeeping, _BOOKS), (_colocated, _COLOCATED), (_stream, _STREAMS)),
-    *((_resequencer, _RESEQUENCERS), (_mending, _MENDERS), (_receiving, _RECEIVERS), (_giving_up, _SETTLERS)),
+_BY_PARTS: Final[tuple[tuple[Callable[[Parts], Protocols], Mapping[str, Parts]], ...]] = (
+    (lambda parts: Protocols(strategies=(_twin(Outbox, parts)(),)), _OUTBOXES),
+    (lambda parts: Protocols(books=_twin(Books, parts, (*BOOKS, keeping))), _BOOKS),
+    (lambda parts: replace(COLOCATED, strategies=(_twin(Colocated, parts)(),)), _COLOCATED),
+    (lambda parts: replace(STREAM, strategies=tuple(map(_twin(VersionStream, parts), SNAPSHOTS))), _STREAMS),
+    (lambda parts: Protocols(resequencer=_twin(Resequencer, parts)), _RESEQUENCERS),
+    (_mending, _MENDERS),
+    (lambda parts: Protocols(receiver=_twin(Receiver, parts, HOST)), _RECEIVERS),
+    (_giving_up, _SETTLERS),
 )
 _MAKERS: Final[Mapping[str, Callable[[], Protocols]]] = {
     **{name: partial(make, parts) for make, table in _BY_PARTS for name, parts in table.items()},
-    **{name: partial(_storing, *wrong) for name, wrong in _STORES.items()},
+    **{name: partial(replace, protocols, store=store) for name, (protocols, store) in _STORES.items()},
     **{name: partial(_parking, *wrong) for name, wrong in _UNFENCED.items()},
     "lane goes on with what was given back": _lane,
     "clean-up without a fence": lambda: Protocols(clean_staged=_twin(retention.clean_staged, (_CLEAN_UP,))),

@@ -113,7 +113,6 @@ LONGEST_DELAY: Final = 3 * HOUR
 """Longest that a write or a send may take to take effect."""
 
 
-@dataclass(frozen=True, slots=True)
 class Climate:
     """How likely what is, for each request unless it says otherwise.
 
@@ -133,60 +132,21 @@ class Climate:
         shuffled: a message for a board reaches it up to an hour late.
     """
 
-    lost_before: float
-    lost_after: float
-    repeated: float
-    delayed: float
-    busy: float
-    unread: float
-    stale: float
-    lag: int
-    spike: float
-    longest_spike: float
-    burst: float
-    slow: float
-    slowness: float
-    outage: float
-    crash: float
-    storm: float
-    send_lost: float
-    send_unanswered: float
-    send_late: float
-    acknowledgement_lost: float
-    copies: float
-    shuffled: float
-
-    @classmethod
-    def draw(cls, random: Random, *, slow: bool = False) -> Climate:
-        """A climate; each kind of trouble is missing in every fourth. A slow one is so most of the time."""
+    def __init__(self, random: Random, *, slow: bool = False) -> None:
+        """Each kind of trouble is missing in every fourth climate. A slow one is so most of the time."""
 
         def chance(usual: float) -> float:
             return 0.0 if random.random() < 0.25 else usual * 10 ** random.uniform(-1.0, 0.4)  # noqa: PLR2004
 
-        return cls(
-            lost_before=chance(0.02),
-            lost_after=chance(0.03),
-            repeated=chance(0.03),
-            delayed=chance(0.02),
-            busy=chance(0.03),
-            unread=chance(0.01),
-            stale=chance(0.1),
-            lag=random.choice((1, 2, 5, 30)),
-            spike=chance(0.002),
-            longest_spike=random.choice((1.0, 60.0, LONGEST_DELAY)),
-            burst=chance(0.0006),
-            slow=0.1 if slow else chance(0.004),
-            slowness=random.choice((30.0, 100.0) if slow else (100.0, 300.0)),
-            outage=chance(0.0006),
-            crash=chance(0.004),
-            storm=random.random(),
-            send_lost=chance(0.02),
-            send_unanswered=chance(0.03),
-            send_late=chance(0.01),
-            acknowledgement_lost=chance(0.03),
-            copies=chance(0.1),
-            shuffled=chance(0.2),
-        )
+        self.lost_before, self.lost_after, self.repeated, self.delayed = map(chance, (0.02, 0.03, 0.03, 0.02))
+        self.busy, self.unread, self.stale = map(chance, (0.03, 0.01, 0.1))
+        self.lag = random.choice((1, 2, 5, 30))
+        self.spike, self.longest_spike = chance(0.002), random.choice((1.0, 60.0, LONGEST_DELAY))
+        self.burst, self.slow = chance(0.0006), 0.1 if slow else chance(0.004)
+        self.slowness = random.choice((30.0, 100.0) if slow else (100.0, 300.0))
+        self.outage, self.crash, self.storm = chance(0.0006), chance(0.004), random.random()
+        self.send_lost, self.send_unanswered, self.send_late = map(chance, (0.02, 0.03, 0.01))
+        self.acknowledgement_lost, self.copies, self.shuffled = map(chance, (0.03, 0.1, 0.2))
 
 
 class Weather:

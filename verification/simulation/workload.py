@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -153,18 +153,8 @@ def _followed(state: Count, step: Step, context: Context, remembered: int) -> Co
 
 def envelope_of(order: Order, time: datetime) -> Envelope:
     """An order from outside. Ids repeat: only together with the source they name a message."""
-    data: dict[str, Any] = {
-        "name": order.name,
-        "tally": order.tally,
-        "reports": order.reports,
-        "relays": list(order.relays),
-        "shows": list(order.shows),
-        "filler": order.filler,
-        "closes": order.closes,
-        "looks": order.looks,
-        "refused": order.refused,
-        "kept": order.kept,
-    }
+    data = asdict(order)
+    del data["asked"], data["place"]
     source, _, id = order.name.partition("-")
     return Envelope(source, id, "simulation.order", Json.of(data), time)
 
@@ -179,14 +169,6 @@ def timed(envelope: Envelope, number: int) -> Envelope:
 
 def _order(step: Step) -> Order:
     filler = step.filler if isinstance(step.filler, int) else 0  # A relayed one only carries padding.
-    return Order(
-        step.name,
-        step.tally,
-        step.reports,
-        tuple(step.relays),
-        tuple(step.shows),
-        filler,
-        step.closes,
-        step.looks,
-        kept=step.kept,
-    )
+    known = vars(step) | {"relays": tuple(step.relays), "shows": tuple(step.shows), "filler": filler}
+    del known["because"]
+    return Order(**known)

@@ -261,10 +261,6 @@ class OutboxJudge(Judge):
         return dict([*((message_hash(key), key) for key in self.keys), *released])
 
     @cached_property
-    def _callers(self) -> frozenset[str]:
-        return callers(self.scenario)
-
-    @cached_property
     def _keepers(self) -> frozenset[str]:
         return keepers(self.scenario)
 
