@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from exactlyonce.cli.command import DONE, NOT_DONE, NOT_POSSIBLE
 from exactlyonce.cli.tables import evidence_lines, group_lines, parked_lines, plain, pretty
-from exactlyonce.drivers.retry import Clock, SystemClock
+from exactlyonce.drivers.runtime import Clock, SystemClock
 from exactlyonce.hosting.application import ExactlyOnce
 from exactlyonce.hosting.upkeep.operator import (
     RATE,

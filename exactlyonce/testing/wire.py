@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from datetime import datetime, timedelta
 from typing import Final
 
-from exactlyonce.drivers.retry import Clock
+from exactlyonce.drivers.runtime import Clock
 from exactlyonce.handling.calls import Api
 from exactlyonce.hosting import caller as wire
 from exactlyonce.hosting.caller import Received

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
+from exactlyonce.effects.effect import Awaited
 from exactlyonce.effects.library import WriteBook
-from exactlyonce.effects.port import Awaited
 from exactlyonce.records.library import Book
 from exactlyonce.records.outbox import Kept
 from exactlyonce.stores.memory.listing import MemoryListing

@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 
 import pytest
 
-from exactlyonce.effects.port import Awaited
+from exactlyonce.effects.effect import Awaited
 from exactlyonce.records.library import BOOKS
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.port import AsyncStore

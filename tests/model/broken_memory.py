@@ -8,14 +8,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from exactlyonce import Outbox
-from exactlyonce.effects.effect import Begin, NoAnswer, Step
+from exactlyonce.effects.effect import Begin, NoAnswer, Opened, Step
 from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.effects.library import FindPages, FoundPages, HasPages, OpenNumbers, WritePage, Written
 from exactlyonce.protocols.outbox import draft as drafting
 from exactlyonce.protocols.outbox import judge as judging
 from exactlyonce.protocols.outbox import protocol as outbox
 from exactlyonce.records import ledger as marks
-from exactlyonce.records.library import Opened
 from exactlyonce.values.lifetimes import Lifetimes, Retention
 from tests.model.careless import COMMIT, CONFLICT_TAKEN_FOR_A_COPY, SAVED, UNKNOWN_SAVE_TAKEN_FOR_DONE
 from tests.model.zoo import Broken

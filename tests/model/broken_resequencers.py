@@ -14,7 +14,7 @@ from exactlyonce.protocols.resequencer import protocol as resequencer
 from exactlyonce.protocols.resequencer import release as resequencing
 from exactlyonce.protocols.resequencer.protocol import Resequencer
 from exactlyonce.protocols.resequencer.release import Release
-from exactlyonce.records.sequences import Place, Reception, place_of
+from exactlyonce.records.outbox import Place, Reception, place_of
 from exactlyonce.values.envelope import EntityRef, Envelope
 from tests.model.broken_companions import BrokenCompanions, scenario, upserted
 from tests.model.zoo import Broken

@@ -16,7 +16,6 @@ from exactlyonce.drivers.book import Shelf
 from exactlyonce.effects.effect import BEHIND, Begun
 from exactlyonce.effects.entity import Loaded, LoadEntity, SaveEntity
 from exactlyonce.effects.library import FindPaid
-from exactlyonce.records.library import Opened
 from exactlyonce.values.envelope import message_hash
 from verification.endless.names import NOW, OLDEST, Naming
 from verification.endless.renaming import names_of
@@ -125,7 +124,7 @@ class AgedStream(EndlessExplorer, AgedExplorer):
 def _begun_at(worker: Worker) -> datetime:
     """The present of an attempt; long after all if there is none."""
     replies = () if worker.situation is None else worker.situation.replies
-    return next((reply.at for reply in replies if isinstance(reply, Begun | Opened)), AT + 1_000 * TICK)
+    return next((reply.at for reply in replies if isinstance(reply, Begun)), AT + 1_000 * TICK)
 
 
 class EndlessWorld(World):

@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import accumulate, permutations, product
 from typing import Any, Final, NamedTuple
 
-from exactlyonce.records.library import number_of, transaction
+from exactlyonce.records.outbox import number_of, transaction
 from exactlyonce.values.envelope import MILLISECOND, message_hash, milliseconds
 from verification.endless.past import documents_of, kept_pages, observable, older_versions, present, without_debts
 from verification.endless.renaming import Atom, names_of, renamed

@@ -16,7 +16,6 @@ from exactlyonce.effects.companions import FoundCompanions
 from exactlyonce.effects.effect import Begun
 from exactlyonce.errors import DatabaseRestored, MessageError
 from exactlyonce.records.companions import ColocatedRecord
-from exactlyonce.records.library import Opened
 from exactlyonce.values.envelope import message_hash, milliseconds
 from exactlyonce.values.lifetimes import AHEAD
 from verification.explorers.explorer import PASSES, Explorer
@@ -184,4 +183,4 @@ def _knows(worker: Worker, key: str) -> bool:
 
 def _has_begun(worker: Worker) -> bool:
     """Whether a worker knows the time of its attempt."""
-    return worker.situation is not None and any(isinstance(reply, Begun | Opened) for reply in worker.situation.replies)
+    return worker.situation is not None and any(isinstance(reply, Begun) for reply in worker.situation.replies)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import Any, Final
 
-from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.effects.effect import UNKNOWN, Opened
 from exactlyonce.effects.library import CloseNumbers, FindPaid, OpenNumbers
-from exactlyonce.records.library import Opened, number_of
+from exactlyonce.records.outbox import number_of
 from verification.world.answers import LOST, STALE, World
 from verification.world.books import BookState, BookWritten, book_in, with_book
 from verification.world.mentions import WriteDown, described

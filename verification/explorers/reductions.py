@@ -7,8 +7,8 @@ from operator import attrgetter
 
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.entity import SaveEntity
-from exactlyonce.records.library import StagedOutputs, number_of
-from exactlyonce.records.outbox import keeper_of
+from exactlyonce.records.library import StagedOutputs
+from exactlyonce.records.outbox import keeper_of, number_of
 from verification.world.mentions import Write, messages_in, transactions_in
 from verification.world.scenario import Scenario
 from verification.world.store import Store, Stores, entity_number

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from exactlyonce import Outbox
 from exactlyonce.attempt import Again, Finished, Memory, Work
-from exactlyonce.drivers.retry import Backoff, Retrying
+from exactlyonce.drivers.driver import Backoff, Retrying
 from exactlyonce.effects.effect import Begun, Effect, Step
 from exactlyonce.errors import TryAgainLater
 from exactlyonce.hosting.deliveries import settlement as deciding

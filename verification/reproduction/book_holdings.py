@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from exactlyonce.records.library import BOOKS, Book, number_of, read_book, transaction
+from exactlyonce.records.library import BOOKS, Book, read_book
+from exactlyonce.records.outbox import number_of, transaction
 from exactlyonce.stores.cosmos.partition import LIBRARY_CONTAINER, book_id, from_library
 from verification.reproduction.correspondence import Correspondence
 from verification.reproduction.reality import Documents, Place, partition_text

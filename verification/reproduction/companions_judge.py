@@ -13,7 +13,7 @@ from exactlyonce.attempt import Before
 from exactlyonce.errors import ExactlyOnceError, InvalidMessage
 from exactlyonce.records.companions import NumberedMessage, StreamEntry
 from exactlyonce.records.ledger import Ledger
-from exactlyonce.records.sequences import holds
+from exactlyonce.records.outbox import holds
 from exactlyonce.testing.guarantee import Commit, Facts, Position, violations
 from exactlyonce.testing.guarantee import nothing_lost as lost
 from exactlyonce.values.envelope import message_hash

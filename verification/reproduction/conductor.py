@@ -12,7 +12,7 @@ from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.entity import Conflict, SaveEntity
 from exactlyonce.effects.library import FindPaid, OpenNumbers, ReadBooks, WriteBook
 from exactlyonce.errors import ExactlyOnceError, LedgerRemoved
-from exactlyonce.records.library import transaction
+from exactlyonce.records.outbox import transaction
 from exactlyonce.stores.cosmos.partition import LIBRARY_CONTAINER
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.values.envelope import EntityRef

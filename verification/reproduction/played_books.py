@@ -9,10 +9,10 @@ from random import Random
 from typing import Any, Final
 
 from exactlyonce.drivers.book import Books, Shelf
-from exactlyonce.drivers.retry import Clock, Runtime, SystemClock
-from exactlyonce.effects.effect import UNKNOWN, Unknown
+from exactlyonce.drivers.runtime import Clock, Runtime, SystemClock
+from exactlyonce.effects.effect import UNKNOWN, Opened, Unknown
 from exactlyonce.effects.library import FindPaid, OpenNumbers, WriteBook, Written
-from exactlyonce.records.library import Opened, number_of, transaction
+from exactlyonce.records.outbox import number_of, transaction
 from verification.world.scenario import AT
 
 _LATER: Final = AT + timedelta(days=10)

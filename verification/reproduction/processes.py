@@ -12,9 +12,9 @@ from types import SimpleNamespace
 from typing import Any, Final, cast
 
 from exactlyonce.attempt import Finished, Memory, Settled
-from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.driver import AsyncDriver, Backoff, Retrying
 from exactlyonce.drivers.publisher import Address, Publisher
-from exactlyonce.drivers.retry import Backoff, Retrying, Runtime, SystemClock
+from exactlyonce.drivers.runtime import Runtime, SystemClock
 from exactlyonce.effects.effect import UNKNOWN, Effect
 from exactlyonce.effects.entity import Loaded, Publish
 from exactlyonce.effects.library import WriteBook, Written

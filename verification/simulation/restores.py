@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from exactlyonce.stores.memory.partitions import Partition
+from exactlyonce.stores.memory.store import Partition
 from verification.simulation.host import Hosts
 from verification.simulation.plans import Restored
 from verification.simulation.wire import Surrounding

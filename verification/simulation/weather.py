@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from exactlyonce.stores.memory.partitions import Fate
+from exactlyonce.stores.memory.store import Fate
 
 HOUR: Final = 3600.0
 _WRITES: Final = {

@@ -23,7 +23,7 @@ from exactlyonce.effects.companions import (
     ReplaceCompanions,
     SaveBatch,
 )
-from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect, Reply
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, Busy, Effect, Reply
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import (
     OTHER,
@@ -47,10 +47,8 @@ from exactlyonce.effects.library import (
     WriteBook,
     WritePage,
 )
-from exactlyonce.effects.port import Busy
 from exactlyonce.records.outbox import Output
-from exactlyonce.stores.memory.partitions import Fate
-from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.stores.memory.store import Fate, MemoryStore
 from exactlyonce.testing.loop import VirtualClock, VirtualLoop
 from exactlyonce.values.envelope import EntityRef
 from verification.simulation.board_reports import note_numbers

@@ -10,8 +10,7 @@ from typing import Final
 from exactlyonce.attempt import Before, Handled
 from exactlyonce.errors import HandlerFailed
 from exactlyonce.records.companions import Event
-from exactlyonce.records.outbox import Answer, Output
-from exactlyonce.records.sequences import Place, Sequences, numbered
+from exactlyonce.records.outbox import Answer, Output, Place, Sequences, numbered
 from exactlyonce.values.envelope import Envelope, key_of
 from exactlyonce.values.frozen_json import Json
 from verification.world.outbox_handler import grown

@@ -11,8 +11,7 @@ from exactlyonce.attempt import Before
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.records.companions import ColocatedRecord, NumberedMessage, StreamEntry
 from exactlyonce.records.ledger import Ledger
-from exactlyonce.records.outbox import Output, digest
-from exactlyonce.records.sequences import Sequences, holds
+from exactlyonce.records.outbox import Output, Sequences, digest, holds
 from exactlyonce.values.envelope import message_hash
 from exactlyonce.values.frozen_json import Json
 from verification.world.companions_handler import ENTITY, by_key, channel_of, envelope_of, handle, id_of_output

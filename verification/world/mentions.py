@@ -10,7 +10,7 @@ from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.effects.library import DeletePages, DeleteStaged, KeepAnswers, Park, Stage, Unpark, WritePage
 from exactlyonce.records.companions import Companion, NumberedMessage
 from exactlyonce.records.ledger import split
-from exactlyonce.records.library import transaction
+from exactlyonce.records.outbox import transaction
 from verification.world.books import BookWritten
 from verification.world.store import messages_of, transactions_of
 

@@ -13,8 +13,7 @@ from exactlyonce.protocols.resequencer.gaps import REPLAY, Rebuild, read_request
 from exactlyonce.protocols.stream.replay import Missing, Replayed
 from exactlyonce.records.companions import StreamEntry
 from exactlyonce.records.ledger import Ledger
-from exactlyonce.records.outbox import Output
-from exactlyonce.records.sequences import holds
+from exactlyonce.records.outbox import Output, holds
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from verification.world.companions_handler import CHANNEL, by_key, channel_of

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from exactlyonce.attempt import Before, Handled, Memory, Work
-from exactlyonce.effects.effect import Begin, Begun, Effect, Step
+from exactlyonce.effects.effect import Begin, Begun, Effect, Opened, Step
 from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.effects.library import CloseNumbers, FindPaid, OpenNumbers
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError
@@ -18,7 +18,7 @@ from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.records.companions import KIND
 from exactlyonce.records.ledger import read_entity
-from exactlyonce.records.library import Opened, read_staged
+from exactlyonce.records.library import read_staged
 from exactlyonce.records.outbox import Kept, Output
 from exactlyonce.testing.exploring.answers import Answer, Answers, Documents, transaction
 from exactlyonce.values.envelope import STABLE_TIME, EntityRef, Envelope, key_of, milliseconds, stable_text

@@ -11,8 +11,9 @@ import azure.functions as func
 
 from exactlyonce import Entity, TryAgainLater
 from exactlyonce.attempt import Strategy
+from exactlyonce.drivers.driver import Backoff, Retrying
 from exactlyonce.drivers.lanes import Lanes
-from exactlyonce.drivers.retry import Backoff, Clock, Retrying, Runtime
+from exactlyonce.drivers.runtime import Clock, Runtime
 from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
 from exactlyonce.hosting.deliveries.receiver import Receiver
 from exactlyonce.hosting.deliveries.triggers import Failures
@@ -22,7 +23,7 @@ from exactlyonce.hosting.requests.opened_door import OpenedDoor, Requests
 from exactlyonce.hosting.upkeep.sweeper import Sweeper, Swept
 from exactlyonce.records.outbox import Output
 from exactlyonce.stores.memory.listing import MemoryListing
-from exactlyonce.stores.memory.partitions import Trouble
+from exactlyonce.stores.memory.store import Trouble
 from exactlyonce.testing.world import InstantClock, World
 from exactlyonce.values.lifetimes import Lifetimes
 from tests.answering import Add, Counter, added_queue, counters

@@ -11,10 +11,10 @@ import pytest
 from azure.functions.queue import QueueMessage
 
 from exactlyonce import Destination, Entity, Envelope, HandlerFailed, TryAgainLater
-from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.retry import Backoff, Retrying, Runtime
+from exactlyonce.drivers.driver import AsyncDriver, Backoff, Retrying
+from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.effects.effect import Awaited
 from exactlyonce.effects.library import FoundParked, LoadParked
-from exactlyonce.effects.port import Awaited
 from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
 from exactlyonce.hosting.deliveries.poison import PoisonSettler
 from exactlyonce.hosting.deliveries.settlement import Returner, Settler

@@ -27,7 +27,7 @@ from exactlyonce.hosting.deliveries.poison import UNREADABLE, require_readable
 from exactlyonce.hosting.deliveries.settlement import aside_place
 from exactlyonce.hosting.deliveries.triggers import MOST, Failures, PlainJson
 from exactlyonce.hosting.upkeep.maintenance import Maintenance
-from exactlyonce.stores.memory.partitions import Fate
+from exactlyonce.stores.memory.store import Fate
 from exactlyonce.values.envelope import key_of, message_key
 from exactlyonce.values.frozen_json import Json
 from tests.samples import Deposit, accounts, breaking, deposit

@@ -27,10 +27,9 @@ from exactlyonce import (
 )
 from exactlyonce.attempt import Strategy
 from exactlyonce.drivers.lanes import Lanes
-from exactlyonce.effects.effect import NoAnswer, Unknown
+from exactlyonce.effects.effect import Busy, NoAnswer, Unknown
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import WriteBook, Written
-from exactlyonce.effects.port import Busy
 from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
 from exactlyonce.hosting.deliveries.poison import PoisonSettler
 from exactlyonce.hosting.deliveries.receiver import Receiver

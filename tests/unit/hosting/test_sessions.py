@@ -10,8 +10,7 @@ import pytest
 
 from exactlyonce import Context, Destination, HandlerFailed, message
 from exactlyonce.handling.routes import Routes
-from exactlyonce.records.outbox import Output
-from exactlyonce.records.sequences import NUMBER, RECEIVER
+from exactlyonce.records.outbox import NUMBER, RECEIVER, Output
 from exactlyonce.values.envelope import EntityRef, Origin
 
 

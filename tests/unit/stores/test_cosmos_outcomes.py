@@ -18,9 +18,8 @@ from azure.core.exceptions import (
 )
 from azure.cosmos.exceptions import CosmosClientTimeoutError
 
-from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.effects.effect import UNKNOWN, Busy
 from exactlyonce.effects.entity import Conflict
-from exactlyonce.effects.port import Busy
 from exactlyonce.errors import ConfigurationError, EntityRefused, EntityTooLarge, HandlerError, OutputTooLarge
 from exactlyonce.stores.cosmos.replies import (
     FAILURES,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from exactlyonce.effects.effect import BEHIND, UNKNOWN
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, Busy
 from exactlyonce.effects.entity import Conflict
-from exactlyonce.effects.port import Busy
 from exactlyonce.errors import (
     ConfigurationError,
     EntityRefused,

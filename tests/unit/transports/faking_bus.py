@@ -11,8 +11,7 @@ import pytest
 from azure.servicebus import ServiceBusMessage
 from azure.servicebus.exceptions import MessageNotFoundError, MessageSizeExceededError, ServiceBusError
 
-from exactlyonce.records.outbox import Output
-from exactlyonce.records.sequences import RECEIVER
+from exactlyonce.records.outbox import RECEIVER, Output
 from exactlyonce.transports.service_bus.sender import ServiceBusTransport
 from exactlyonce.values.frozen_json import Json
 

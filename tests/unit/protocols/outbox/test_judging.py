@@ -19,7 +19,7 @@ from exactlyonce import (
 )
 from exactlyonce.attempt import Strategy
 from exactlyonce.drivers.overdue import place_of
-from exactlyonce.drivers.retry import StoreTime
+from exactlyonce.drivers.runtime import StoreTime
 from exactlyonce.effects.effect import UNKNOWN, Effect
 from exactlyonce.effects.library import LoadParked, Park
 from exactlyonce.protocols.outbox.protocol import Outbox
