@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -30,6 +30,7 @@ from exactlyonce.attempt import Before, Handled
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.lifetimes import Lifetimes, Retention
 
 AT = datetime(2026, 1, 1, tzinfo=timezone.utc)
 
@@ -51,14 +52,18 @@ class Game(BaseModel):
     game: dict[str, str] | None = None
 
 
-def handle(
-    handler: Callable[..., Any], *, body: Any = None, data: Any = None, state: type = Thing, path: str = "/owner"
-) -> Handled:
+def runner_of(handler: Callable[..., Any], *, state: type = Thing, path: str = "/owner") -> Runner:
     entity: Entity[Any] = Entity(
         "thing", state=state, container="things", partition_key=path, strategy=Outbox(), adopts=True
     )
     entity.handles(Said, key=lambda said: EntityKey("t-1", "me"))(handler)
-    runner = Runner(entity, entity.ref(EntityKey("t-1", "me")), Routes({"there": 1_000}))
+    return Runner(entity, entity.ref(EntityKey("t-1", "me")), Routes({"there": 1_000}))
+
+
+def handle(
+    handler: Callable[..., Any], *, body: Any = None, data: Any = None, state: type = Thing, path: str = "/owner"
+) -> Handled:
+    runner = runner_of(handler, state=state, path=path)
     envelope = Envelope("web", "m-1", "things.said", Json.of({} if data is None else data))
     return runner(Before(None if body is None else Json.of(body), AT, "tx"), envelope)
 
@@ -180,3 +185,13 @@ def test_a_result_that_could_not_be_read_again_is_refused() -> None:
     envelope = Envelope("web", "m-1", "things.said", Json.of({}))
     with pytest.raises(HandlerFailed, match="web/m-1 on entity counter/c: The handler's result"):
         Runner(entity, entity.ref("c"), Routes())(Before(None, AT, "tx"), envelope)
+
+
+def test_the_work_of_an_entity_has_the_lifetimes_of_the_application() -> None:
+    lifetimes = Lifetimes(Retention(timedelta(days=30)), timedelta(days=1))
+    runner = runner_of(lambda state, *_: state)
+    work = runner.work(lifetimes, AT, frozenset({"thing"}))
+    assert (work.entity, work.messages, work.handle, work.release) == (runner.entity, (), runner, runner.release)
+    assert work.retention == lifetimes.retention.kept(AT)
+    assert (work.send_limit, work.page_lifetime) == (lifetimes.send_limit(AT), lifetimes.page_lifetime(AT))
+    assert work.senders == {"thing"}
