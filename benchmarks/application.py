@@ -11,12 +11,12 @@ from benchmarks.contenders import ROUTES, Contender
 from exactlyonce import Envelope, Outbox
 from exactlyonce.attempt import Memory, Work
 from exactlyonce.blobs.port import MemoryBlobs
-from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.lanes import BUDGET, Assignment, Lanes
+from exactlyonce.drivers.driver import AsyncDriver, Backoff, Retrying
+from exactlyonce.drivers.lanes import BUDGET, Lanes
 from exactlyonce.drivers.observer import Observer, ObserverSlot
 from exactlyonce.drivers.publisher import Address, Publisher
-from exactlyonce.drivers.retry import Backoff, Retrying, Runtime
-from exactlyonce.effects.port import Awaited
+from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.effects.effect import Awaited
 from exactlyonce.handling.runner import AgeCheck, Runner
 from exactlyonce.stores.cosmos.client import CosmosConnection
 from exactlyonce.stores.cosmos.partition import LIBRARY_CONTAINER, EntityContainer
@@ -61,8 +61,8 @@ class Application:
         runner = Runner(entity, ref, ROUTES)
         handle = runner if self._lifetimes is None else AgeCheck(runner, ref, self._lifetimes, entity.strategy.forgets)
         if self._contender.lanes:
-            assignment = Assignment(ref, entity.strategy, handle, runner.absent, runner.evolve)
-            await self._lanes.process(assignment, envelope)
+            work = Work(ref, (), handle, runner.absent, runner.evolve)
+            await self._lanes.process(entity.strategy, work, envelope)
             return
         work = Work(ref, (envelope,), handle, runner.absent, runner.evolve)
         await self._driver.process(

@@ -13,7 +13,7 @@ from benchmarks.subjects import channel_of, dated, shooting_range, subjects
 from exactlyonce import Context, Destination, Entity, Envelope, message
 from exactlyonce.attempt import Attempts, Strategy
 from exactlyonce.handling.routes import Routes
-from exactlyonce.records.sequences import Place
+from exactlyonce.records.outbox import Place
 from exactlyonce.transports.port import MemoryTransport
 from exactlyonce.values.frozen_json import Json
 from handlers.leader_board import boards, leader_board

@@ -29,13 +29,12 @@ from benchmarks.targets import cpu_targets, missed
 from demo.stack import create_containers
 from exactlyonce import Envelope, Outbox
 from exactlyonce.attempt import Again, Before, Finished, Handled, Memory, Work
-from exactlyonce.drivers.retry import SystemClock
-from exactlyonce.effects.effect import Effect, Step
+from exactlyonce.drivers.runtime import SystemClock
+from exactlyonce.effects.effect import Awaited, Effect, Opened, Step
 from exactlyonce.effects.entity import PUBLISHED, Loaded, LoadEntity, Publish, Saved, SaveEntity
 from exactlyonce.effects.library import CloseNumbers, FindPaid, HasPages, OpenNumbers, WritePage, Written
-from exactlyonce.effects.port import Awaited
 from exactlyonce.handling.context import Context
-from exactlyonce.records.library import Opened, transaction
+from exactlyonce.records.outbox import transaction
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.transports.port import MemoryTransport
 from exactlyonce.values.envelope import Origin, milliseconds

@@ -16,7 +16,7 @@ from azure.cosmos.aio import ContainerProxy, DatabaseProxy
 from benchmarks.subjects import GAME, Subject
 from exactlyonce.attempt import Again, Finished, Memory, Strategy, Work
 from exactlyonce.effects.companions import FoundCompanions, HasCompanions, LoadCompanions, ReplaceCompanions, SaveBatch
-from exactlyonce.effects.effect import Begin, Begun, Effect, Step, Together
+from exactlyonce.effects.effect import Begin, Begun, Effect, Opened, Step, Together
 from exactlyonce.effects.entity import PUBLISHED, Loaded, LoadEntity, Publish, Saved, SaveEntity
 from exactlyonce.effects.library import (
     CloseNumbers,
@@ -33,7 +33,7 @@ from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.steps.load import with_ledger
 from exactlyonce.records.companions import Companion, companion_document, entry_id, id_of
 from exactlyonce.records.ledger import Ledger, Page, read_entity
-from exactlyonce.records.library import Opened, transaction
+from exactlyonce.records.outbox import transaction
 from exactlyonce.stores.cosmos.partition import to_library
 from exactlyonce.stores.cosmos.replies import SESSION_TOKEN
 from exactlyonce.values.envelope import EntityRef, message_hash

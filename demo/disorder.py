@@ -18,7 +18,7 @@ from demo.queues import Queue, Received
 from demo.shots import Shot
 from demo.stack import DATABASE, Stack
 from exactlyonce import Envelope
-from exactlyonce.records.sequences import NUMBER, RECEIVER
+from exactlyonce.records.outbox import NUMBER, RECEIVER
 from exactlyonce.values.envelope import EntityRef
 
 Place = tuple[str, int]

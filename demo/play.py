@@ -22,7 +22,8 @@ from demo.queues import Queue, open_queue
 from demo.shots import Shot
 from demo.stack import DATABASE, QUEUES, WAY, Stack
 from exactlyonce import Envelope
-from exactlyonce.records.library import number_of, read_book
+from exactlyonce.records.library import read_book
+from exactlyonce.records.outbox import number_of
 from exactlyonce.stores.cosmos.partition import book_id, from_library
 from handlers.leader_board import Score
 from handlers.shooting_range import Range

@@ -17,7 +17,7 @@ from azure.storage.queue.aio import QueueClient
 from demo.bus import Bus
 from demo.stack import Stack
 from exactlyonce import Envelope
-from exactlyonce.records.sequences import RECEIVER
+from exactlyonce.records.outbox import RECEIVER
 from exactlyonce.transports.service_bus.binding import Content, read
 from handlers.shooting_range import ranges
 

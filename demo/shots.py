@@ -9,7 +9,7 @@ from typing import Final
 
 from demo.options import Options
 from exactlyonce import Envelope
-from exactlyonce.drivers.retry import SystemClock
+from exactlyonce.drivers.runtime import SystemClock
 from exactlyonce.values.frozen_json import Json
 
 SOURCE: Final = "demo"

@@ -16,11 +16,11 @@ from typing import Any, Final, NamedTuple, cast
 import azure.functions as func
 
 from exactlyonce import Envelope
-from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.driver import AsyncDriver, Backoff, Retrying
 from exactlyonce.drivers.lanes import Lanes
 from exactlyonce.drivers.publisher import Address, Publisher
-from exactlyonce.drivers.retry import Backoff, Retrying, Runtime
-from exactlyonce.effects.port import Awaited
+from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.effects.effect import Awaited
 from exactlyonce.handling.routes import Routes
 from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
 from exactlyonce.hosting.deliveries.maintenance import Maintenance

@@ -12,8 +12,7 @@ from exactlyonce.errors import ConfigurationError, ExactlyOnceError
 from exactlyonce.records.blobs import Author, Blob
 from exactlyonce.records.companions import Event
 from exactlyonce.records.ledger import Calls, EntityView, Ledger
-from exactlyonce.records.outbox import Answer, Output, OutputRef
-from exactlyonce.records.sequences import Sequences
+from exactlyonce.records.outbox import Answer, Output, OutputRef, Sequences
 from exactlyonce.values.envelope import EntityRef, Envelope
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.lifetimes import RETENTION
@@ -54,7 +53,6 @@ class Before:
 
     Attributes:
         body: the entity document without the library's property; None if absent or deleted.
-        at: time of the attempt.
         tx: transaction id of the message in the attempt.
         sequences: the numbers given out by the entity so far.
         sent: the outputs of the first time, when a message is handled again; None the first time. Hidden from handlers.
@@ -108,14 +106,10 @@ class Work:
     """Messages for one entity, to be committed together.
 
     Attributes:
-        entity: the receiver of the messages.
-        messages: the messages to process.
-        handle: handles one message.
         absent: the id and partition key properties of the entity's document, for saving it without a state.
         evolve: applies the events of an event-sourced entity; None for others.
         retention: age from which marks and pages may go.
         refusal: refuses duplicates so old that clean-up may have deleted the state before them.
-        release: sends a kept message.
         send_limit: age of a message above which its outputs are untimed.
         page_lifetime: time for which the store keeps a page after its newest mark, independent of clean-up.
         senders: entity types of this application; their messages are inner messages.
@@ -241,7 +235,6 @@ class Settled:
 
     Attributes:
         outcome: "processed": all outputs are published; or "parked": stored until the cause is fixed.
-        memory: for this process's next step on the entity.
     """
 
     outcome: Literal["processed", "parked"]
@@ -265,7 +258,12 @@ class Attempts(Protocol):
         ...
 
     def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
-        """Process the messages of `work`. Bounded: no loops over effects; the driver retries."""
+        """Process the messages of `work`; copies of a message count once. Bounded: no loops over effects; the driver retries.
+
+        Raises:
+            StoredDataError: a document cannot be trusted.
+            ConfigurationError: the entity belongs to another protocol.
+        """
         ...
 
 
@@ -299,6 +297,9 @@ class Strategy(Attempts, Protocol):
         """Release the kept messages that are due, publish the outputs owed by an entity, and drop them from the entity.
 
         `work` has no messages.
+
+        Raises:
+            StoredDataError: a document cannot be trusted.
         """
         ...
 
@@ -309,7 +310,6 @@ class Strategy(Attempts, Protocol):
             work: the entity, its handler, and the one message.
             delivered: the envelope as delivered, with the data inside or in a blob; parked and requeued in the same form.
             reason: why processing failed. Operators see the reason, so bodies must not be quoted.
-            memory: of this process.
 
         Raises:
             StoredDataError: a document cannot be trusted; the message stays where it is.
@@ -337,9 +337,7 @@ class Strategy(Attempts, Protocol):
         """Delete the candidates that no later step needs. The deletion has no reply: count by reading.
 
         Args:
-            entity: the owner of the records.
             candidates: records older than the retention, with their ETags at the time of judging: keys of messages for
                 records in the library's container, ids for documents in the entity's partition. At most 100, oldest first.
-            memory: of this process.
         """
         ...

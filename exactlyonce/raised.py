@@ -1,8 +1,4 @@
-"""Exceptions of the application's code: turned into errors of the library, and shown in logs.
-
-A handler is a plain function: no caller outside can cancel or end it. So every exception raised by a handler is the handler's
-own failure, including `SystemExit`, `CancelledError` and the panics of Rust extensions. Let through, these would end the
-event loop, or fail the messages waiting for the same entity.
+"""Exceptions of the application's code, as logs show them.
 
 The text of an exception may quote a message. So logs show class and frames, and the text only if a setting allows it.
 """
@@ -26,33 +22,6 @@ _MOST_INSIDE: Final = 10
 _MOST_FRAMES: Final = 30
 _GROUP: Final[Any] = getattr(builtins, "BaseExceptionGroup", None)  # None before Python 3.11.
 _EXCEPTION_GROUP: Final[Any] = getattr(builtins, "ExceptionGroup", None)
-
-
-class ApplicationsCode:
-    """A context for the application's code: an exception raised inside becomes the cause of an error of the library.
-
-    `KeyboardInterrupt` passes: the developer's key press is no failure of a handler.
-
-    Args:
-        failed: makes the error from the exception.
-        passing: further classes that pass.
-    """
-
-    __slots__ = ("_failed", "_passing")
-
-    def __init__(self, failed: Callable[[BaseException], ExactlyOnceError], *passing: type[BaseException]) -> None:
-        self._failed = failed
-        self._passing: tuple[type[BaseException], ...] = (KeyboardInterrupt, *passing)
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None or error is None or issubclass(kind, self._passing):
-            return
-        raise self._failed(error) from error
 
 
 def is_librarys(error: BaseException) -> TypeGuard[ExactlyOnceError]:
@@ -97,7 +66,6 @@ def shown(error: BaseException, *, text: bool = False) -> BaseException:
     frames: a formatter would also show source lines, and a line such as `raise KeyError("...")` holds a text.
 
     Args:
-        error: left unchanged.
         text: whether the texts of foreign exceptions are shown.
     """
     return _Showing(text).of(error)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from exactlyonce import Context, Destination, Entity, Envelope, Outbox, message
 from exactlyonce.attempt import Strategy
-from exactlyonce.stores.memory.partitions import Fate
+from exactlyonce.stores.memory.store import Fate
 from exactlyonce.values.frozen_json import Json
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from exactlyonce.effects.effect import UNKNOWN, Effect, NoAnswer, Unknown
+from exactlyonce.effects.effect import UNKNOWN, Effect, NoAnswer, Unknown, performs
 from exactlyonce.effects.entity import Conflict
 from exactlyonce.effects.library import Written
-from exactlyonce.effects.port import performs
 from exactlyonce.records.ledger import Page
 from exactlyonce.stores.cosmos.partition import LIBRARY_PATH, Applied, library_id, staged_id, to_library
 from exactlyonce.stores.cosmos.replies import Operation

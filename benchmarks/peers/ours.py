@@ -18,13 +18,14 @@ from benchmarks.peers.processes import first_line, process
 from benchmarks.subjects import channel_of
 from demo.stack import create_containers
 from exactlyonce import Context, Destination, Entity, Envelope, Outbox, message
-from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.lanes import BUDGET, Assignment, Lanes
+from exactlyonce.attempt import Work
+from exactlyonce.drivers.driver import AsyncDriver, Backoff, Retrying
+from exactlyonce.drivers.lanes import BUDGET, Lanes
 from exactlyonce.drivers.publisher import Address, Publisher
-from exactlyonce.drivers.retry import Backoff, Retrying, Runtime
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
-from exactlyonce.records.sequences import Place
+from exactlyonce.records.outbox import Place
 from exactlyonce.stores.cosmos.client import CosmosConnection
 from exactlyonce.stores.cosmos.partition import EntityContainer
 from exactlyonce.stores.cosmos.store import CosmosStore
@@ -86,11 +87,11 @@ class Ours:
     async def deliver(self, message: Message) -> None:
         ref = counters.ref(message.entity)
         runner = Runner(counters, ref, self._routes)
-        assignment = Assignment(ref, counters.strategy, runner, runner.absent, runner.evolve)
+        work = Work(ref, (), runner, runner.absent, runner.evolve)
         data = Json.of({"entity": message.entity})
         extensions = self._place(message, ref).extensions
         envelope = Envelope("peers", message.id, "peers.count", data, extensions=extensions)
-        await self._lanes.process(assignment, envelope)
+        await self._lanes.process(counters.strategy, work, envelope)
 
     def _place(self, message: Message, receiver: EntityRef) -> Place:
         """The message's number, as the entity that sends it gave it: the same to every copy."""

@@ -23,9 +23,8 @@ from azure.storage.blob.aio import ContainerClient
 
 from exactlyonce.blobs.port import KeepReply
 from exactlyonce.credentials import default_credential
-from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.effects.effect import UNKNOWN, AsyncAdapter, performs
 from exactlyonce.effects.library import KEPT, DeleteBlobs, WriteOnce
-from exactlyonce.effects.port import AsyncAdapter, performs
 from exactlyonce.errors import ConfigurationError, TryAgainLater
 from exactlyonce.records.blobs import Author, Blob, ListedBlob
 from exactlyonce.values.envelope import EntityRef

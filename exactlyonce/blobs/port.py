@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, Literal, NoReturn, Protocol
 
-from exactlyonce.effects.effect import UNKNOWN, Effect, NoAnswer
+from exactlyonce.effects.effect import UNKNOWN, Adapter, AsyncPort, Awaited, Effect, NoAnswer, performs
 from exactlyonce.effects.library import KEPT, DeleteBlobs, Kept, WriteOnce
-from exactlyonce.effects.port import Adapter, AsyncPort, Awaited, performs
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.records.blobs import Blob, ListedBlob
 

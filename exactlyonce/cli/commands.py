@@ -30,7 +30,7 @@ from exactlyonce.cli.tables import (
     pretty,
     sequence_lines,
 )
-from exactlyonce.drivers.retry import Clock, SystemClock
+from exactlyonce.drivers.runtime import Clock, SystemClock
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.messages import EntityKey

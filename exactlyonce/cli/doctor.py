@@ -20,7 +20,7 @@ from exactlyonce.cli.arguments import add_azure
 from exactlyonce.cli.command import DONE, NOT_DONE, NOT_POSSIBLE
 from exactlyonce.cli.commands import application_in
 from exactlyonce.cli.tables import plain
-from exactlyonce.drivers.retry import SystemClock
+from exactlyonce.drivers.runtime import SystemClock
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.hosting.application import ExactlyOnce
 from exactlyonce.hosting.doctor import Finding, Level, examined

@@ -10,9 +10,8 @@ from typing import Final
 from exactlyonce.hosting.upkeep.operator import Evidence, Group, Inspected
 from exactlyonce.protocols.outbox.judge import Proof
 from exactlyonce.records.ledger import KEPT, Ledger, Mark, destination_place, split
-from exactlyonce.records.library import ParkedMessage, number_of
-from exactlyonce.records.outbox import OutboxEntry
-from exactlyonce.records.sequences import Sequences
+from exactlyonce.records.library import ParkedMessage
+from exactlyonce.records.outbox import OutboxEntry, Sequences, number_of
 from exactlyonce.stores.port import ListedBook, ListedMessage, StoredApplication
 from exactlyonce.values.envelope import EntityRef, time_of
 from exactlyonce.values.frozen_json import Json

@@ -14,21 +14,11 @@ from collections.abc import Awaitable, Callable, Iterator
 from datetime import datetime, timedelta, timezone
 from typing import Any, Final
 
-from exactlyonce.drivers.retry import Runtime
-from exactlyonce.effects.effect import UNKNOWN, Unknown
+from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.effects.effect import UNKNOWN, Opened, Unknown
 from exactlyonce.effects.library import CloseNumbers, FindPaid, FoundBooks, OpenNumbers, ReadBooks, WriteBook, Written
-from exactlyonce.records.library import (
-    BOOK_DIGITS,
-    KEPT_FOR,
-    MOST_NUMBERS,
-    MOST_OPEN,
-    PROVED_WITHIN,
-    Book,
-    Opened,
-    books_of,
-    number_of,
-    transaction,
-)
+from exactlyonce.records.library import BOOK_DIGITS, KEPT_FOR, MOST_NUMBERS, MOST_OPEN, PROVED_WITHIN, Book
+from exactlyonce.records.outbox import books_of, number_of, transaction
 
 # Books without I/O, for both drivers: open numbers of this process, and the books of further processes.
 
@@ -61,7 +51,6 @@ class ProcessBook:
     """A book of a process.
 
     Args:
-        id: id of the book.
         secret: origin of names that nobody may guess.
 
     Attributes:
@@ -180,7 +169,6 @@ class Shelf:
     A book stays, even after its successor began, until none of its numbers is open and the store knows.
 
     Args:
-        new_transaction: makes unique ids.
         within: longest time before a book that proves less than is true is written.
 
     Attributes:
@@ -225,13 +213,14 @@ class Shelf:
 
     def compare(self, effect: FindPaid, now: datetime) -> tuple[str, ...]:
         """Close numbers of this process by the contents of an outbox; return the foreign books that have to be read."""
+        places = list(map(number_of, effect.transactions))
         for book in self.mine:
-            here = frozenset(number for id, number in map(number_of, effect.transactions) if id == book.id)
+            here = frozenset(number for id, number in places if id == book.id)
             book.compare(effect.entity.key, effect.version, here, now)
         unpaid = {
             tx: at
-            for tx, at in zip(effect.transactions, effect.attempts, strict=True)
-            if number_of(tx)[0] not in self._mine and not self._is_paid(tx, at, now)
+            for tx, at, (id, _) in zip(effect.transactions, effect.attempts, places, strict=True)
+            if id not in self._mine and not self._is_paid(tx, at, now)
         }
         needed = books_of(tx for tx in unpaid if tx in effect.needed)
         old = [tx for tx, at in unpaid.items() if now - at >= _UNPAID_FOR]
@@ -331,7 +320,6 @@ class Books:
 
     Args:
         perform: performs `WriteBook` and `ReadBooks`.
-        runtime: time and chance.
         within: longest time before a book that proves less than is true is written.
     """
 
@@ -363,27 +351,28 @@ class Books:
     async def open(self, effect: OpenNumbers) -> Opened | Unknown:
         """Perform `OpenNumbers`."""
         while not self._abandoned:
-            book = self._shelf.current()
-            if self._shelf.is_stored(book, self._runtime.now()):
-                opened = book.open(effect, self._runtime.now())
-                self._wake_at(opened.at + STUCK_AFTER)
-                return opened
+            book, now = self._shelf.current(), self._runtime.now()
+            if self._shelf.is_stored(book, now):
+                self._wake_at(now + STUCK_AFTER, now)
+                return book.open(effect, now)
             if not await asyncio.shield(self._written(book)):
                 break
         return UNKNOWN
 
     async def find_paid(self, effect: FindPaid) -> frozenset[str]:
         """Perform `FindPaid`."""
-        others = self._shelf.compare(effect, self._runtime.now())
-        if others:
-            self._shelf.learn(await self._perform(ReadBooks(others)), self._runtime.now(), others)
-        self._plan()
-        return self._shelf.paid(effect, self._runtime.now())
+        now = self._runtime.now()
+        if others := self._shelf.compare(effect, now):
+            reply, now = await self._perform(ReadBooks(others)), self._runtime.now()
+            self._shelf.learn(reply, now, others)
+        self._plan(now)
+        return self._shelf.paid(effect, now)
 
     async def close(self, effect: CloseNumbers) -> None:
         """Perform `CloseNumbers`."""
-        self._shelf.close(effect, self._runtime.now())
-        self._plan()
+        now = self._runtime.now()
+        self._shelf.close(effect, now)
+        self._plan(now)
 
     async def write(self) -> None:
         """Write the books that prove less than is true, and wait for success or failure."""
@@ -406,9 +395,8 @@ class Books:
         for task in self._writes.values():
             task.cancel()
 
-    def _plan(self) -> None:
+    def _plan(self, now: datetime) -> None:
         """Write due proofs, or set the timer for them."""
-        now = self._runtime.now()
         for book in self._shelf.mine:
             at = book.proof_due(self._shelf.within)
             if at is None or self._abandoned:
@@ -416,7 +404,7 @@ class Books:
             if at <= now:
                 self._written(book)
             else:
-                self._wake_at(at)
+                self._wake_at(at, now)
 
     def _wake(self) -> None:
         """Write due books, and set the timer for the next."""
@@ -428,11 +416,11 @@ class Books:
             if at <= now:
                 self._written(book)
             else:
-                self._wake_at(at)
+                self._wake_at(at, now)
 
-    def _wake_at(self, at: datetime) -> None:
+    def _wake_at(self, at: datetime, now: datetime) -> None:
         """Wake at a time, or before."""
-        loop, seconds = asyncio.get_running_loop(), max((at - self._runtime.now()).total_seconds(), 0.0)
+        loop, seconds = asyncio.get_running_loop(), max((at - now).total_seconds(), 0.0)
         if self._abandoned or (self._timer is not None and self._timer.when() <= loop.time() + seconds):
             return
         self._cancel()
@@ -483,7 +471,6 @@ class BlockingBooks:
 
     Args:
         perform: performs `WriteBook` and `ReadBooks`.
-        runtime: time and chance.
         within: longest time before a book that proves less than is true is written.
     """
 

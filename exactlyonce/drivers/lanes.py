@@ -14,24 +14,21 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
-from exactlyonce.attempt import Again, Attempts, Evolve, Finished, Handle, Memory, Refusal, Work, never
-from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.attempt import Again, Attempts, Finished, Memory, Work
+from exactlyonce.drivers.driver import AsyncDriver, Retrying
 from exactlyonce.drivers.observer import Delivery
-from exactlyonce.drivers.retry import ADVICE, Clock, Deadline, Retrying, Timekeeper
+from exactlyonce.drivers.runtime import ADVICE, Clock, Deadline, Timekeeper
 from exactlyonce.effects.effect import UNKNOWN, Begin, Step
 from exactlyonce.effects.library import CloseNumbers, OpenNumbers
 from exactlyonce.errors import ExactlyOnceError, HandlerError, HandlerFailed, TryAgainLater
 from exactlyonce.raised import Show, cause_of, class_of, shown
 from exactlyonce.records.outbox import Answer
 from exactlyonce.values.envelope import EntityRef, Envelope, key_of
-from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.lifetimes import RETENTION
 
 # Memories of entities, from a lane to the next, within a budget.
 
@@ -93,37 +90,6 @@ Result = TypeVar("Result")
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Assignment:
-    """An entity, its strategy, and the parts of `Work` that do not depend on the messages."""
-
-    entity: EntityRef
-    strategy: Attempts
-    handle: Handle
-    absent: Json
-    evolve: Evolve | None = None
-    retention: timedelta = RETENTION
-    refusal: Refusal = never
-    send_limit: timedelta = RETENTION
-    page_lifetime: timedelta = 2 * RETENTION
-    senders: frozenset[str] = frozenset()
-
-    def work(self, messages: Iterable[Envelope]) -> Work:
-        """The work for these messages."""
-        return Work(
-            self.entity,
-            tuple(messages),
-            self.handle,
-            self.absent,
-            self.evolve,
-            self.retention,
-            self.refusal,
-            send_limit=self.send_limit,
-            page_lifetime=self.page_lifetime,
-            senders=self.senders,
-        )
-
-
 class Processed(NamedTuple):
     """The result of a message that may be acknowledged.
 
@@ -145,7 +111,8 @@ class _Waiting(NamedTuple):
 
 @dataclass
 class _Lane:
-    assignment: Assignment
+    strategy: Attempts
+    work: Work
     waiting: list[_Waiting] = field(default_factory=list)
     memory: Memory = field(default_factory=Memory)
     attempts: int = 0  # For the present group.
@@ -156,9 +123,7 @@ class Lanes:
     """Lanes for entities that are being processed.
 
     Args:
-        driver: performs the attempts.
         retrying: retries unfinished attempts, and gives deliveries their deadlines.
-        clock: for deadlines.
         memory: most bytes of all remembered documents.
         show: the loggable part of an exception.
     """
@@ -185,8 +150,8 @@ class Lanes:
         """Begin to write the book of this process, if nothing has begun it yet."""
         self._driver.books.begin()
 
-    async def process(self, assignment: Assignment, envelope: Envelope) -> Processed:
-        """Process a message; return when it may be acknowledged.
+    async def process(self, strategy: Attempts, work: Work, envelope: Envelope) -> Processed:
+        """Process a message; return when it may be acknowledged. `work` has no messages.
 
         Cancelling the caller does not stop the attempt, which other messages may share.
 
@@ -195,20 +160,20 @@ class Lanes:
         """
         observer = self._driver.observer_slot.observer
         if observer is None:
-            return await self._enter(assignment, envelope, None)
-        with observer.processing(assignment.entity, envelope) as delivery:
-            return await self._enter(assignment, envelope, delivery)
+            return await self._enter(strategy, work, envelope, None)
+        with observer.processing(work.entity, envelope) as delivery:
+            return await self._enter(strategy, work, envelope, delivery)
 
-    async def _enter(self, assignment: Assignment, envelope: Envelope, delivery: Delivery | None) -> Processed:
+    async def _enter(self, strategy: Attempts, work: Work, envelope: Envelope, delivery: Delivery | None) -> Processed:
         done: asyncio.Future[Processed] = asyncio.get_running_loop().create_future()
-        key = assignment.entity.key
+        key = work.entity.key
         lane = self._lanes.get(key)
         if lane is None:
-            lane = self._lanes[key] = _Lane(assignment, memory=self._memories.take(key))
-            task = asyncio.create_task(self._serve(lane), name=f"exactlyonce {assignment.entity}")
+            lane = self._lanes[key] = _Lane(strategy, work, memory=self._memories.take(key))
+            task = asyncio.create_task(self._serve(lane), name=f"exactlyonce {work.entity}")
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        lane.assignment = assignment  # The newest message's, also in a lane that is never empty.
+        lane.strategy, lane.work = strategy, work  # The newest message's, also in a lane that is never empty.
         waiting = _Waiting(envelope, done, delivery, self._retrying.begin(self._clock.now))
         lane.waiting.append(waiting)
         if waiting.deadline is not None:  # The latest of all, since all deliveries have the same time.
@@ -236,7 +201,7 @@ class Lanes:
 
     async def _serve(self, lane: _Lane) -> None:
         """Process groups until no message waits; then remove the lane."""
-        key = lane.assignment.entity.key
+        key = lane.work.entity.key
         try:
             while lane.waiting:
                 await self._process_group(lane)
@@ -247,14 +212,13 @@ class Lanes:
             self._lanes.pop(key, None)
 
     async def _process_group(self, lane: _Lane) -> None:
-        strategy = lane.assignment.strategy
+        strategy, work, entity = lane.strategy, lane.work, lane.work.entity
         limit = 1 if lane.apart else strategy.group_limit
         lane.apart = max(lane.apart - 1, 0)
         waiting = [item for item in lane.waiting if not item.done.done()]  # The rest is late or was cancelled.
         group, lane.waiting = waiting[:limit], waiting[limit:]
         if not group:
             return
-        assignment = lane.assignment
         failed: dict[str, BaseException] = {}
         finished = Finished(lane.memory)
         lane.attempts = 0
@@ -263,8 +227,8 @@ class Lanes:
             lane.attempts += 1
             # If no delivery waits any more, the attempt ends by itself.
             held = [item for item in group if not item.done.done()] or group
-            work = assignment.work(item.envelope for item in held)
-            outcome = yield from _for_those_held(strategy.attempt(work, memory), held)
+            messages = tuple(item.envelope for item in held)
+            outcome = yield from _for_those_held(strategy.attempt(replace(work, messages=messages), memory), held)
             if isinstance(outcome, Again):
                 lane.memory = outcome.memory  # It holds also if no later attempt finishes.
                 _acknowledge(held, outcome)  # The next attempt does without the finished messages.
@@ -273,12 +237,13 @@ class Lanes:
         try:
             deliveries = [item.delivery for item in group if item.delivery is not None]
             finished = await self._driver.process(
-                self._retrying, assignment.entity, attempt, lane.memory, deliveries, deadline=group[-1].deadline
+                self._retrying, entity, attempt, lane.memory, deliveries, deadline=group[-1].deadline
             )
             lane.memory = finished.memory
             failed.update(finished.failed)
-            self._log_stopped(assignment.entity, finished)
-            _log_differing(assignment.entity, finished.differing(item.envelope for item in group))
+            self._log_stopped(entity, finished)
+            if finished.contents or len(group) > 1:
+                _log_differing(entity, finished.differing(item.envelope for item in group))
         except (asyncio.CancelledError, KeyboardInterrupt):  # The process ends, or is made to look like that.
             for item in group:
                 item.done.cancel()
@@ -314,7 +279,7 @@ def _for_those_held(attempt: Step[Result], group: Sequence[_Waiting]) -> Step[Re
         except StopIteration as finished:
             result: Result = finished.value
             return result
-        reply = yield from effect
+        reply = yield effect
         if (
             isinstance(effect, (Begin, OpenNumbers))
             and reply is not UNKNOWN
@@ -367,7 +332,7 @@ def _give_back(lane: _Lane, item: _Waiting) -> None:
     else:
         state = f"attempt {lane.attempts} was under way"
     seconds = "all" if item.deadline is None else f"{item.deadline.seconds:g}"
-    late = f"Entity {lane.assignment.entity}: the {seconds} s that a delivery may take were over, and {state}. {ADVICE}"
+    late = f"Entity {lane.work.entity}: the {seconds} s that a delivery may take were over, and {state}. {ADVICE}"
     item.done.set_exception(_about(item.envelope, TryAgainLater(late)))
 
 

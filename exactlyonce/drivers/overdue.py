@@ -37,7 +37,6 @@ def divided(
     """The outputs of an effect to publish, and the outputs to park.
 
     Args:
-        effect: the committed outputs.
         lifetimes: the application's bounds of age.
         now: the present, by the store's time.
         destinations: the application's destinations; None if it has all destinations.

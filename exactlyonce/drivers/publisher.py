@@ -36,7 +36,6 @@ class Address:
     """The queue or topic of a destination.
 
     Attributes:
-        transport: carrier of the messages.
         name: name of the queue or topic.
     """
 

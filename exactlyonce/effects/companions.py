@@ -57,9 +57,7 @@ class FindEntries(Effect[FoundCompanions | NoAnswer]):
     """Read the stream entries of these versions, in order, at or after `token`.
 
     Attributes:
-        entity: owner of the stream.
         ranges: first and last version of each range.
-        token: session token.
     """
 
     entity: EntityRef
@@ -72,10 +70,7 @@ class FindNumbered(Effect[FoundNumbered | NoAnswer]):
     """Find the stream versions whose outputs have these numbers, at or after `token` if given.
 
     Attributes:
-        entity: owner of the stream.
-        channel: channel of the outputs.
         numbers: first and last number.
-        token: session token.
     """
 
     entity: EntityRef
@@ -103,7 +98,6 @@ class ReplaceCompanions(Effect[None]):
     """Overwrite existing companions, best effort; a companion with another ETag than the given one stays.
 
     Attributes:
-        entity: owner of the companions.
         companions: companions with their ETags; None overwrites unconditionally.
     """
 
@@ -116,7 +110,6 @@ class DeleteCompanions(Effect[None]):
     """Delete companions whose ETag is still as read, best effort.
 
     Attributes:
-        entity: owner of the companions.
         companions: id and ETag of each.
     """
 

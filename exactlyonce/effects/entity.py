@@ -80,7 +80,6 @@ class Publish(Effect[Published | Literal[NoAnswer.UNKNOWN]]):
     An output older than the send limit is parked, not sent. Parking counts as publishing.
 
     Attributes:
-        outputs: the outputs to publish.
         owed: the entity whose earlier commit owes the outputs; None for outputs just committed.
     """
 

@@ -8,11 +8,11 @@ from datetime import datetime
 from enum import Enum
 from typing import Final, Literal
 
-from exactlyonce.effects.effect import Effect, NoAnswer, Unknown
+from exactlyonce.effects.effect import Effect, NoAnswer, Opened, Unknown
 from exactlyonce.effects.entity import Conflict
 from exactlyonce.records.blobs import Blob
 from exactlyonce.records.ledger import Page
-from exactlyonce.records.library import Book, Opened, ParkedMessage, RequestDocument, StagedOutputs, Unparked
+from exactlyonce.records.library import Book, ParkedMessage, RequestDocument, StagedOutputs, Unparked
 from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.lifetimes import RETENTION
 
@@ -103,7 +103,6 @@ class Unpark(Effect[None]):
     Attributes:
         entity: entity under which the message is parked.
         message: key of the message.
-        etag: ETag of the document, as read.
         sent: key of the message sent again; None if discarded.
         seconds: time for which the store keeps the note.
     """
@@ -180,7 +179,6 @@ class DeleteRequests(Effect[None]):
     """Delete documents of requests whose ETag is still the one read, best effort.
 
     Attributes:
-        entity: owner of the partition.
         requests: id and ETag of each.
     """
 
@@ -224,7 +222,6 @@ class OpenNumbers(Effect[Opened | Unknown]):
     As `Begin`, it comes after everything that an attempt reads.
 
     Attributes:
-        entity: the entity of the transactions.
         version: version of the ledger from which the attempt starts.
         messages: keys of the messages about to be handled, as delivered.
         more: further numbers: for stored messages, whose deliveries have ended.
@@ -254,7 +251,6 @@ class FindPaid(Effect[frozenset[str]]):
     pays attempts older than the store keeps books: the sweeper searched for their entries long ago.
 
     Attributes:
-        entity: owner of the outbox.
         version: version of the ledger, in the view that shows this outbox.
         transactions: all transactions in the outbox that are not paid.
         attempts: times of their attempts, in the same order.
@@ -287,7 +283,6 @@ class WriteBook(Effect[Written | Unknown]):
     """Write a book, unconditionally. A late write understates the truth, at the cost of copies at most.
 
     Attributes:
-        book: the new content.
         seconds: time for which the store keeps the book.
     """
 
@@ -307,7 +302,6 @@ class NoteSearch(Effect[None]):
     """Note the search of a book in the book, if the ETag still matches; best effort. Without the note, the search is repeated.
 
     Attributes:
-        book: the new content.
         etag: ETag of the searched book.
         seconds: time for which the store keeps the book.
     """
@@ -341,7 +335,6 @@ class FindPages(Effect[FoundPages | NoAnswer]):
     """Read the pages that may know these messages, and the newest page, at or after `token`. One request for up to 32 messages.
 
     Attributes:
-        entity: owner of the pages.
         times: milliseconds since 1970. A page matches if a time lies between its `begin` and `until`.
         hashes: hashes of messages. A page matches if its `hashes` include one of them.
         newest: number of the newest page.
@@ -386,8 +379,6 @@ class WritePage(Effect[Written | Literal[Other.OTHER] | Unknown]):
     """Create a page. An existing page with the same name and content counts as written; another content is `OTHER`.
 
     Attributes:
-        entity: owner of the page.
-        page: the new page.
         seconds: time for which the store keeps the page, independent of clean-up.
     """
 
@@ -417,7 +408,6 @@ class DeletePages(Effect[None]):
     """Delete pages whose ETag is still the one read, best effort.
 
     Attributes:
-        entity: owner of the pages.
         pages: number and ETag of each page.
     """
 

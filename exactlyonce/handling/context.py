@@ -17,8 +17,7 @@ from exactlyonce.handling.messages import encode, require_model
 from exactlyonce.handling.routes import Destination, Model, Routes, name_of
 from exactlyonce.records.blobs import CLAIM_CHECKS, MAX_BLOB_BYTES, Author, Blob, folder_of
 from exactlyonce.records.ledger import CALL_TYPE
-from exactlyonce.records.outbox import MAX_OUTPUT_BYTES, Answer, Output
-from exactlyonce.records.sequences import RECEIVER, Place, Sequences
+from exactlyonce.records.outbox import MAX_OUTPUT_BYTES, RECEIVER, Answer, Output, Place, Sequences
 from exactlyonce.values.declarations import require
 from exactlyonce.values.envelope import STABLE_TIME, Envelope, Extensions, Origin, stable_text
 from exactlyonce.values.frozen_json import Json

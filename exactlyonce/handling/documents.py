@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain
 from typing import Any, Final
 
 from exactlyonce.errors import ConfigurationError, DamagedDocument
@@ -86,22 +85,6 @@ def _cut(part: Any, steps: list[str]) -> Any:
     if not rest:
         return {name: item for name, item in part.items() if name != first}
     return {name: _cut(item, rest) if first in (ANY, name) else item for name, item in part.items()}
-
-
-def covers(content: Any, stored: Any) -> bool:
-    """Whether content has every stored property, at any depth: then nothing is left to keep or to remove."""
-    if isinstance(stored, dict):
-        return isinstance(content, dict) and all(
-            name in content and covers(content[name], item) for name, item in stored.items()
-        )
-    if isinstance(stored, list):
-        items = content if isinstance(content, list) else ()
-        # An item mostly stands where it stood: looking there first keeps this linear.
-        return all(
-            not isinstance(item, (dict, list)) or any(covers(other, item) for other in chain(items[n : n + 1], items))
-            for n, item in enumerate(stored)
-        )
-    return True
 
 
 def unknown(stored: Any, again: Any, top: Place) -> list[Unknown]:

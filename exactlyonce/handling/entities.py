@@ -21,7 +21,7 @@ from exactlyonce.errors import (
     UnknownMessageType,
 )
 from exactlyonce.handling.context import Context
-from exactlyonce.handling.documents import Declared, Save, Unknown, covers, unknown, without
+from exactlyonce.handling.documents import Declared, Save, Unknown, unknown, without
 from exactlyonce.handling.messages import (
     EntityKey,
     decode,
@@ -33,13 +33,23 @@ from exactlyonce.handling.messages import (
     require_model,
     tell_unread,
 )
-from exactlyonce.raised import ApplicationsCode, class_of
+from exactlyonce.raised import class_of
 from exactlyonce.records.companions import Event
 from exactlyonce.records.ledger import LEDGER
 from exactlyonce.values.declarations import kind_of, require, require_plain, require_text, require_tuple
 from exactlyonce.values.envelope import ID_RULE, EntityRef, Envelope, is_document_id, message_key, require_name
 from exactlyonce.values.frozen_json import Json, problems, raised_in
-from exactlyonce.values.round_trips import Place, ignores_more, looks_further, lost, read_text, written, written_text
+from exactlyonce.values.round_trips import (
+    ApplicationsCode,
+    Place,
+    covers,
+    ignores_more,
+    looks_further,
+    lost,
+    read_text,
+    written,
+    written_text,
+)
 
 # State models and entity documents: the library adds id and partition key, and keeps unknown properties.
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypedDict, T
 from exactlyonce.attempt import Strategy
 from exactlyonce.errors import ConfigurationError, HandlerFailed, InvalidMessage, OutputTooLarge, UnknownDestination
 from exactlyonce.handling.messages import EntityKey, entity_named, entity_ref, message_type
-from exactlyonce.raised import ApplicationsCode, class_of
-from exactlyonce.records.outbox import MOST_CARRIED
-from exactlyonce.records.sequences import RECEIVER, Place, Sequences, channel_id, numbered
+from exactlyonce.raised import class_of
+from exactlyonce.records.outbox import MOST_CARRIED, RECEIVER, Place, Sequences, channel_id, numbered
 from exactlyonce.values.declarations import kind_of, require, require_plain, require_tuple
 from exactlyonce.values.envelope import EntityRef, Extensions, require_name, unfit
+from exactlyonce.values.round_trips import ApplicationsCode
 
 
 class Receiver(Protocol):

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import reduce
 from typing import Any
 
-from exactlyonce.attempt import Before, Evolve, Handle, Handled
+from exactlyonce.attempt import Before, Evolve, Handle, Handled, Work
 from exactlyonce.errors import DamagedDocument, ExactlyOnceError, HandlerFailed, NoStateReturned
 from exactlyonce.handling.context import Context, released
 from exactlyonce.handling.entities import Entity, Handler
 from exactlyonce.handling.messages import full_name, same_source
 from exactlyonce.handling.routes import Routes
-from exactlyonce.raised import ApplicationsCode, cause_of, class_of, text_of
+from exactlyonce.raised import cause_of, class_of, text_of
 from exactlyonce.records.companions import Event
 from exactlyonce.records.ledger import LEDGER
 from exactlyonce.records.outbox import Answer, Output
@@ -21,6 +22,7 @@ from exactlyonce.values.declarations import kind_of
 from exactlyonce.values.envelope import EntityRef, Envelope, Origin, key_of
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.lifetimes import Lifetimes
+from exactlyonce.values.round_trips import ApplicationsCode
 
 # The age check: refuses unknown messages that are too old to judge (fail closed).
 
@@ -99,6 +101,30 @@ class Runner:
         if envelope.asked is None:
             return handled
         return replace(handled, answer=replace(context.answer or Answer(), asked=envelope.asked))
+
+    def work(
+        self, lifetimes: Lifetimes, now: datetime, senders: frozenset[str], messages: tuple[Envelope, ...] = ()
+    ) -> Work:
+        """Messages for the entity, with its handler.
+
+        Args:
+            lifetimes: the application's bounds of age.
+            now: the present, by the store's time.
+            senders: entity types of the application.
+            messages: none for `Lanes`.
+        """
+        return Work(
+            self.entity,
+            messages,
+            self,
+            self.absent,
+            self.evolve,
+            lifetimes.retention.kept(now),
+            release=self.release,
+            send_limit=lifetimes.send_limit(now),
+            page_lifetime=lifetimes.page_lifetime(now),
+            senders=senders,
+        )
 
     def release(self, before: Before, kept: Output) -> Handled:
         """Send a kept message of the entity; the state stays. Raises `OutputTooLarge` or `UnknownDestination`."""

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import azure.functions as func
 
 from exactlyonce.drivers.observer import Observer
-from exactlyonce.drivers.retry import Runtime
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.handling.calls import Api
 from exactlyonce.handling.entities import Entity

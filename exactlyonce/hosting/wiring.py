@@ -8,11 +8,11 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
-from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.book import Books
+from exactlyonce.drivers.driver import AsyncDriver, Backoff, Retrying
 from exactlyonce.drivers.lanes import Lanes
 from exactlyonce.drivers.publisher import Publisher
-from exactlyonce.drivers.retry import Backoff, Retrying, Runtime, StoreTime
+from exactlyonce.drivers.runtime import Runtime, StoreTime
 from exactlyonce.effects.entity import PUBLISHED, Publish
 from exactlyonce.errors import TryAgainLater
 from exactlyonce.handling.calls import Api

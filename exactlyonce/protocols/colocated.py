@@ -10,6 +10,7 @@ The well-known outbox persisters work in the same way.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from exactlyonce.attempt import Again, Finished, Memory, Settled, Unfinished, Work
 from exactlyonce.effects.companions import ReplaceCompanions, SaveBatch
@@ -45,42 +46,21 @@ from exactlyonce.values.envelope import EntityRef, Envelope, key_of
 class Colocated:
     """The co-located protocol: companion records, written in the entity's own batch. It has no settings."""
 
-    @property
-    def name(self) -> str:
-        """The name in ledgers."""
-        return "colocated"
-
-    @property
-    def companions(self) -> bool:
-        """True: records lie in the entity's partition."""
-        return True
-
-    @property
-    def answers(self) -> bool:
-        """True: records hold the answers."""
-        return True
-
-    @property
-    def unfinished(self) -> tuple[Unfinished, ...]:
-        """Records owe outputs."""
-        return ("companions",)
-
-    @property
-    def group_limit(self) -> int:
-        """Most messages that one attempt may take."""
-        return BATCH_MESSAGES
+    name: ClassVar[str] = "colocated"
+    companions: ClassVar[bool] = True
+    """Records lie in the entity's partition."""
+    answers: ClassVar[bool] = True
+    """Records hold the answers."""
+    unfinished: ClassVar[tuple[Unfinished, ...]] = ("companions",)
+    """Records owe outputs."""
+    group_limit: ClassVar[int] = BATCH_MESSAGES
 
     def forgets(self, envelope: Envelope) -> bool:  # noqa: ARG002
         """True: clean-up deletes old records."""
         return True
 
     def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
-        """Process messages for one entity; copies of one message count once. At most 12 effects.
-
-        Raises:
-            StoredDataError: a document cannot be trusted.
-            ConfigurationError: the entity belongs to another protocol.
-        """
+        """Process messages for one entity; copies of one message count once. At most 12 effects."""
         entity = work.entity
         messages = {key_of(envelope): envelope for envelope in work.messages}
         ids = tuple(record_id(entity, key) for key in messages)
@@ -134,26 +114,18 @@ class Colocated:
         """Publish the outputs owed by records of the entity, and drop them. At most 3 effects, for at most 100 records.
 
         No fresh view is needed: a record's outputs were committed with the record.
-
-        Raises:
-            StoredDataError: a record cannot be trusted.
         """
-        outcome = yield from sweep_records(work.entity, memory)
-        return outcome
+        return sweep_records(work.entity, memory)
 
     def settle(self, work: Work, delivered: Envelope, reason: str, memory: Memory) -> Step[Settled | Again]:
         """Decide about a message given up by the host: publish its record's outputs, or park the message. At most 9 effects."""
         (envelope,) = work.messages
         ids = (record_id(work.entity, key_of(envelope)),)
-        settled = yield from settle(
-            self, work, delivered, reason, memory, finish=lambda view: _finished(work.entity, view), ids=ids
-        )
-        return settled
+        return settle(self, work, delivered, reason, memory, finish=lambda view: _finished(work.entity, view), ids=ids)
 
     def knows(self, entity: EntityRef, envelope: Envelope, memory: Memory) -> Step[bool | Again]:
         """Whether a record proves a message processed. At most 4 effects."""
-        proved = yield from companions_know(self, entity, envelope, (record_id(entity, key_of(envelope)),), memory)
-        return proved
+        return companions_know(self, entity, envelope, (record_id(entity, key_of(envelope)),), memory)
 
     def committed(
         self, entity: EntityRef, authors: tuple[Author, ...], ledger: Ledger, memory: Memory
@@ -161,15 +133,13 @@ class Colocated:
         """The attempts whose transaction is named by a record. At most one effect."""
         del ledger
         ids = {author: record_id(entity, author.message) for author in authors}
-        committed = yield from committed_by_companions(entity, ids, memory)
-        return committed
+        return committed_by_companions(entity, ids, memory)
 
     def clean(
         self, entity: EntityRef, candidates: tuple[tuple[str, str], ...], memory: Memory
     ) -> Step[Finished | Again]:
         """Delete old records that owe nothing, without a look at the ledger. At most 2 effects."""
-        cleaned = yield from clean_companions(entity, candidates, Ledger(), memory)
-        return cleaned
+        return clean_companions(entity, candidates, Ledger(), memory)
 
 
 def _finished(entity: EntityRef, view: View) -> Step[Settled | Again | None]:

@@ -16,8 +16,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import with_config
 
 from exactlyonce.errors import DamagedDocument
-from exactlyonce.records.outbox import Answer, Output, OutputRef
-from exactlyonce.records.sequences import Place
+from exactlyonce.records.outbox import Answer, Output, OutputRef, Place
 from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import EXACT, SCHEMA, Json, absent_if, read_shape, write_shape
 

@@ -17,8 +17,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 from pydantic import with_config
 
 from exactlyonce.errors import IdTaken, InvalidMessage
-from exactlyonce.records.outbox import Answer, Kept, OutboxEntry
-from exactlyonce.records.sequences import RECEIVER, Reception, Sequences, is_numbered
+from exactlyonce.records.outbox import RECEIVER, Answer, Kept, OutboxEntry, Reception, Sequences, is_numbered
 from exactlyonce.values.envelope import EntityRef, Envelope, Extensions
 from exactlyonce.values.frozen_json import EXACT, SCHEMA, Json, absent_if, damaged, read_shape, shape_json
 

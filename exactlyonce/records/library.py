@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Final, Literal
@@ -11,12 +9,10 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import with_config
 
 from exactlyonce.records.ledger import Page
-from exactlyonce.records.outbox import Answer, Output
-from exactlyonce.records.sequences import Place
+from exactlyonce.records.outbox import Answer, Output, Place, number_of, transaction
 from exactlyonce.values.frozen_json import EXACT, SCHEMA, Json, absent_if, read_shape, write_shape
 
-# A transaction id is a book and a number. A number is open until its outputs were sent, or the transaction can no longer
-# commit. So one document for a process proves which outputs were sent, whatever the entities' documents say.
+# Books: one document for a process proves which outputs were sent, whatever the entities' documents say.
 
 
 BOOKS: Final = "books"
@@ -35,7 +31,6 @@ SILENT: Final = timedelta(minutes=1)
 """Further time after which a book is silent: its process may have died."""
 SEARCHED_AGAIN: Final = (timedelta(hours=1), timedelta(days=1))
 """Times after the first search of a silent book for further searches: a save may land late."""
-_NUMBER: Final = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,47 +118,6 @@ class Book:
         """The book once the search is done."""
         searched = self.searched if search.above is None else (*self.searched, int(now.timestamp()))
         return replace(self, stuck=(), searched=searched, written=written)
-
-
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """The present, and numbers never given out before.
-
-    Attributes:
-        at: the present, by the store's time.
-        transactions: one for each message, in order, then as many more as requested. None if the delivery has ended, as in
-            `Begun`.
-        secret: secret of the book; names derived from a secret cannot be guessed.
-    """
-
-    at: datetime
-    transactions: tuple[str | None, ...]
-    secret: str = ""
-
-    @property
-    def given(self) -> tuple[str, ...]:
-        """The transactions, without None."""
-        return tuple(tx for tx in self.transactions if tx is not None)
-
-    def name_of(self, tx: str) -> str:
-        """A name for writes of a transaction before its commit: as hard to guess as the secret."""
-        return hashlib.sha256(f"{self.secret}{tx}".encode()).hexdigest()[:32]
-
-
-def transaction(book: str, number: int) -> str:
-    """The id of a transaction. Ids of one book sort by number."""
-    return f"{book}.{number:0{_NUMBER}d}"
-
-
-def number_of(tx: str) -> tuple[str, int]:
-    """Book and number of a transaction; number 0, never paid by a book, for any other text."""
-    book, _, number = tx.partition(".")
-    return book, int(number) if number.isdecimal() else 0
-
-
-def books_of(transactions: Iterable[str]) -> tuple[str, ...]:
-    """The books of transactions, each once."""
-    return tuple(dict.fromkeys(number_of(tx)[0] for tx in transactions))
 
 
 def read_book(document: Any) -> Book:

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
-from exactlyonce.effects.port import AsyncPort, Port
+from exactlyonce.effects.effect import AsyncPort, Port
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.records.application import Application, application_document, read_application
 from exactlyonce.records.library import Book, Search
-from exactlyonce.records.sequences import Place
+from exactlyonce.records.outbox import Place
 from exactlyonce.values.envelope import EntityRef, PartitionValue
 from exactlyonce.values.frozen_json import Json
 

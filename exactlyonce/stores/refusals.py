@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
 from typing import Final
 
 from exactlyonce.effects.companions import SaveBatch
@@ -14,17 +13,12 @@ MOST_TOGETHER: Final = 100
 """Most documents in a transactional batch of Cosmos DB."""
 
 
-def require_entity_document(entity: EntityRef, properties: Container[str]) -> None:
-    """Refuse a companion of another entity under the id of an entity.
-
-    Raises:
-        DamagedDocument: the document has the property that marks companions.
-    """
-    if KIND in properties:
-        raise DamagedDocument(
-            f"The id of entity {entity} belongs to one of the library's documents, as its property {KIND!r} says. Nothing was "
-            "changed. Derive another id in key=."
-        )
+def not_an_entity(entity: EntityRef) -> DamagedDocument:
+    """The error for a companion of another entity, which has the property `KIND`, under the id of an entity."""
+    return DamagedDocument(
+        f"The id of entity {entity} belongs to one of the library's documents, as its property {KIND!r} says. Nothing was "
+        "changed. Derive another id in key=."
+    )
 
 
 def require_one_batch(effect: SaveBatch) -> None:

@@ -17,10 +17,9 @@ from opentelemetry.metrics import Meter
 from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Status, StatusCode, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, Busy, Effect
 from exactlyonce.effects.entity import Conflict, Publish
 from exactlyonce.effects.library import Park, WriteBook, Written
-from exactlyonce.effects.port import Busy
 from exactlyonce.telemetry.metrics import Metrics
 from exactlyonce.telemetry.spans import (
     ENTITY_TYPE,

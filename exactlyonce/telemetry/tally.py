@@ -18,7 +18,6 @@ from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import FoundPages, OpenNumbers
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry
 from exactlyonce.records.ledger import OUTBOX, Ledger, Page, by_hash, read_entity
-from exactlyonce.records.library import Opened
 from exactlyonce.values.envelope import EntityRef, message_hash
 
 Outcome = Literal["processed", "held", "failed", "ledger", "page", "record", "stream", "number", "group"]
@@ -77,7 +76,7 @@ class Tally:
             self._companions |= {item.message: item for item, _ in reply.companions}
         elif isinstance(reply, FoundPages):
             self._pages = reply.pages
-        elif isinstance(reply, (Begun, Opened)):
+        elif isinstance(reply, Begun):
             self._given |= {reply.at, *reply.given}
             self._opened = effect.messages if isinstance(effect, OpenNumbers) else ()
         elif isinstance(effect, (SaveEntity, SaveBatch)) and isinstance(reply, Saved):

@@ -16,9 +16,9 @@ from azure.functions.queue import QueueMessage
 
 from exactlyonce.blobs.port import AwaitedBlobs, MemoryBlobs
 from exactlyonce.drivers.publisher import Address, Publisher
-from exactlyonce.drivers.retry import Clock, Runtime
+from exactlyonce.drivers.runtime import Clock, Runtime
+from exactlyonce.effects.effect import Awaited
 from exactlyonce.effects.entity import PUBLISHED, Publish
-from exactlyonce.effects.port import Awaited
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError
 from exactlyonce.handling.calls import Api
 from exactlyonce.handling.entities import Entity

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeVar
 
 from exactlyonce.effects.companions import SaveBatch
-from exactlyonce.effects.effect import UNKNOWN, Effect
+from exactlyonce.effects.effect import UNKNOWN, Busy, Effect
 from exactlyonce.effects.entity import Publish, SaveEntity
 from exactlyonce.effects.library import Park, Stage, WriteOnce, WritePage
-from exactlyonce.effects.port import Busy
 from exactlyonce.errors import ConfigurationError
-from exactlyonce.stores.memory.partitions import Fate, NoTrouble
+from exactlyonce.stores.memory.store import Fate, NoTrouble
 from exactlyonce.stores.port import AsyncStore
 
 # Lost replies of the store.

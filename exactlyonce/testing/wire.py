@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from datetime import datetime, timedelta
 from typing import Final
 
-from exactlyonce.drivers.retry import Clock
+from exactlyonce.drivers.runtime import Clock
 from exactlyonce.handling.calls import Api
 from exactlyonce.testing.services import Request, Response, Service, Trouble
 from exactlyonce.transports import http as wire

@@ -14,24 +14,22 @@ from random import Random
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
-from exactlyonce.attempt import Again, Memory, Strategy
-from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.lanes import BUDGET, Assignment, Lanes
+from exactlyonce.attempt import Again, Memory, Strategy, Work
+from exactlyonce.drivers.driver import AsyncDriver, Backoff, Retrying
+from exactlyonce.drivers.lanes import BUDGET, Lanes
 from exactlyonce.drivers.observer import Observer, ObserverSlot
 from exactlyonce.drivers.publisher import Address, Publisher
-from exactlyonce.drivers.retry import Backoff, Clock, Retrying, Runtime
-from exactlyonce.effects.effect import Step
-from exactlyonce.effects.port import Awaited
+from exactlyonce.drivers.runtime import Clock, Runtime
+from exactlyonce.effects.effect import Awaited, Step
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.routes import Destination, Routes
 from exactlyonce.handling.runner import AgeCheck, Runner
 from exactlyonce.protocols.resequencer.gaps import REPLAY
 from exactlyonce.records.companions import ColocatedRecord, NumberedMessage, StreamEntry, read_companion
 from exactlyonce.records.ledger import OUTBOX, Ledger, Mark, read_entity, split
-from exactlyonce.records.library import BOOKS, Book, number_of, read_book
-from exactlyonce.records.outbox import Output
-from exactlyonce.stores.memory.partitions import Fate, MemoryPartitions, Partition, Trouble, Version
-from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.records.library import BOOKS, Book, read_book
+from exactlyonce.records.outbox import Output, number_of
+from exactlyonce.stores.memory.store import Fate, MemoryStore, Partition, Trouble, Version
 from exactlyonce.testing.guarantee import Commit, Facts, Position
 from exactlyonce.transports.port import MemoryTransport
 from exactlyonce.values.envelope import EntityRef, Envelope, key_of, message_hash
@@ -142,7 +140,7 @@ class StoreHistory:
         undone: the commits of undone writes.
     """
 
-    def __init__(self, store: MemoryPartitions, put_back: Container[str] = ()) -> None:
+    def __init__(self, store: MemoryStore, put_back: Container[str] = ()) -> None:
         self.fallen: set[tuple[str, int]] = set()
         self.undone: list[Commit] = []
         self._put_back = put_back
@@ -365,9 +363,8 @@ class Process:
         runner = Runner(type, ref, self._world.routes)
         handle = AgeCheck(runner, ref, lifetimes, strategy.forgets)
         retention = lifetimes.retention.kept(self._world.clock.now())
-        await self._lanes.process(
-            Assignment(ref, strategy, handle, runner.absent, runner.evolve, retention, lifetimes.refusal), envelope
-        )
+        work = Work(ref, (), handle, runner.absent, runner.evolve, retention, lifetimes.refusal)
+        await self._lanes.process(strategy, work, envelope)
         self._world.acknowledged.add((ref.key, key_of(envelope)))
 
     async def run(

@@ -1,4 +1,4 @@
-"""Round trips: values of models as JSON, and the check that reading gives the written value again."""
+"""Round trips: values of models as JSON, the check that reading gives the written value again, and what either raises."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from datetime import datetime
 from decimal import Decimal
 from functools import cache, cached_property
 from itertools import chain
+from types import TracebackType
 from typing import Any, Final, cast
 
 from pydantic import BaseModel, RootModel, ValidationError
 
-from exactlyonce.errors import HandlerFailed
+from exactlyonce.errors import ExactlyOnceError, HandlerFailed
 from exactlyonce.values.frozen_json import (
     Json,
     adapter,
@@ -25,6 +26,40 @@ from exactlyonce.values.frozen_json import (
     names_read,
     problems,
 )
+
+# The application's code: reading and writing a model runs it, too.
+#
+# A handler is a plain function: no caller outside can cancel or end it. So every exception raised by a handler is the handler's
+# own failure, including `SystemExit`, `CancelledError` and the panics of Rust extensions. Let through, these would end the
+# event loop, or fail the messages waiting for the same entity.
+
+
+class ApplicationsCode:
+    """A context for the application's code: an exception raised inside becomes the cause of an error of the library.
+
+    `KeyboardInterrupt` passes: the developer's key press is no failure of a handler.
+
+    Args:
+        failed: makes the error from the exception.
+        passing: further classes that pass.
+    """
+
+    __slots__ = ("_failed", "_passing")
+
+    def __init__(self, failed: Callable[[BaseException], ExactlyOnceError], *passing: type[BaseException]) -> None:
+        self._failed = failed
+        self._passing: tuple[type[BaseException], ...] = (KeyboardInterrupt, *passing)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None or error is None or issubclass(kind, self._passing):
+            return
+        raise self._failed(error) from error
+
 
 # Places of a model: the declared properties at each place of its JSON, under any name.
 
@@ -240,6 +275,22 @@ def shown(value: Any) -> Any:
             "it as a text."
         ) from None  # The cause would quote it.
     return _ordered(value, content) if _traits(model).orders else content
+
+
+def covers(content: Any, stored: Any) -> bool:
+    """Whether content has every stored property, at any depth: then nothing is left to keep or to remove."""
+    if isinstance(stored, dict):
+        return isinstance(content, dict) and all(
+            name in content and covers(content[name], item) for name, item in stored.items()
+        )
+    if isinstance(stored, list):
+        items = content if isinstance(content, list) else ()
+        # An item mostly stands where it stood: looking there first keeps this linear.
+        return all(
+            not isinstance(item, (dict, list)) or any(covers(other, item) for other in chain(items[n : n + 1], items))
+            for n, item in enumerate(stored)
+        )
+    return True
 
 
 def lost(model: type, value: Any, text: str) -> str | None:

@@ -31,7 +31,7 @@ def later(token: str | None, other: str | None) -> str | None:
 
 def is_before(token: str | None, needed: str | None) -> bool:
     """Whether a view at `token` certainly lacks a write up to `needed`."""
-    return token != needed and at_or_after(needed, token) and not at_or_after(token, needed) and token is not None
+    return at_or_after(needed, token) and not at_or_after(token, needed) and token is not None
 
 
 def _parts(token: str) -> tuple[str, int | None]:

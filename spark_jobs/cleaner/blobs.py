@@ -21,11 +21,11 @@ from exactlyonce import Colocated, Outbox, Resequencer, VersionStream
 from exactlyonce.attempt import Strategy
 from exactlyonce.blobs.azure import AzureBlobs
 from exactlyonce.blobs.port import AsyncBlobs
-from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.driver import AsyncDriver, Backoff
 from exactlyonce.drivers.publisher import Publisher
-from exactlyonce.drivers.retry import Backoff, Runtime
+from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.effects.effect import AsyncAdapter, AsyncPort, performs
 from exactlyonce.effects.library import DeleteBlobs
-from exactlyonce.effects.port import AsyncAdapter, AsyncPort, performs
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.local_settings import setting
 from exactlyonce.protocols.steps.clean import blob_candidates, clean_blobs

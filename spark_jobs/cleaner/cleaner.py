@@ -27,7 +27,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
-from exactlyonce.drivers.retry import Backoff
+from exactlyonce.drivers.driver import Backoff
 from spark_jobs.cleaner.blobs import BlobPlace, LostBlobs
 from spark_jobs.cleaner.removal import WAVE, Removal
 from spark_jobs.cleaner.scan import Scan

@@ -15,9 +15,9 @@ from random import SystemRandom
 from typing import Any, Final, TypeVar
 
 from exactlyonce.attempt import Again, Memory
-from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.driver import AsyncDriver, Backoff, Retrying
 from exactlyonce.drivers.publisher import Publisher
-from exactlyonce.drivers.retry import Backoff, Retrying, Runtime
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.effect import Step
 from exactlyonce.errors import MessageError, StoredDataError, TryAgainLater, UniqueKeyTaken
 from exactlyonce.protocols.outbox.clean import clean_staged

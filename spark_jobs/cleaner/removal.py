@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 from pyspark.sql.types import StringType, StructField, StructType
 
-from exactlyonce.drivers.retry import Backoff
+from exactlyonce.drivers.driver import Backoff
 from spark_jobs.cleaner.archive import archive
 from spark_jobs.cleaner.fence import Fence
 from spark_jobs.cleaner.scan import Scan

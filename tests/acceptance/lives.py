@@ -16,7 +16,7 @@ import sys
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final
 
-from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.driver import AsyncDriver
 from exactlyonce.hosting.caller import Caller
 from exactlyonce.transports.http import HttpWire
 from function_host.cli import main as host

@@ -7,7 +7,7 @@ from types import ModuleType
 import aiohttp
 import pytest
 
-from exactlyonce.drivers.retry import SystemClock
+from exactlyonce.drivers.runtime import SystemClock
 from exactlyonce.telemetry import metrics as names
 from exactlyonce.telemetry import opentelemetry as telemetry
 from handlers.messages import FireAt

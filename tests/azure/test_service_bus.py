@@ -17,8 +17,7 @@ from azure.servicebus.aio import ServiceBusClient, ServiceBusReceiver
 from exactlyonce import ConfigurationError
 from exactlyonce.effects.entity import PUBLISHED
 from exactlyonce.hosting.config.connections import ServiceBusConnection
-from exactlyonce.records.outbox import Output
-from exactlyonce.records.sequences import RECEIVER
+from exactlyonce.records.outbox import RECEIVER, Output
 from exactlyonce.testing.contracts.transports import TransportContract
 from exactlyonce.transports.port import AsyncTransport
 from exactlyonce.transports.service_bus.binding import read

@@ -11,8 +11,7 @@ import pytest
 from azure.cosmos import PartitionKey
 from azure.cosmos.aio import DatabaseProxy
 
-from exactlyonce.effects.effect import Effect
-from exactlyonce.effects.port import Busy
+from exactlyonce.effects.effect import Busy, Effect
 from exactlyonce.hosting import Settings
 from exactlyonce.stores.cosmos.client import CosmosConnection
 from exactlyonce.stores.cosmos.partition import LIBRARY_CONTAINER, LIBRARY_PATH, EntityContainer

@@ -9,10 +9,9 @@ from typing import Any, ClassVar, Literal
 import pytest
 
 from exactlyonce.effects.companions import SaveBatch
-from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.effects.effect import UNKNOWN, Busy
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import FoundStaged, LoadStaged, Stage
-from exactlyonce.effects.port import Busy
 from exactlyonce.errors import ConfigurationError, EntityRefused, EntityTooLarge
 from exactlyonce.stores.cosmos import client as cosmos_client
 from exactlyonce.stores.cosmos.client import CosmosConnection

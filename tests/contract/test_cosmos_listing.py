@@ -11,8 +11,8 @@ from exactlyonce.effects.entity import Saved, SaveEntity
 from exactlyonce.effects.library import WriteBook, Written
 from exactlyonce.errors import ConfigurationError, TryAgainLater
 from exactlyonce.records.ledger import entity_document as with_ledger
-from exactlyonce.records.library import Book, Search, transaction
-from exactlyonce.records.outbox import Kept
+from exactlyonce.records.library import Book, Search
+from exactlyonce.records.outbox import Kept, transaction
 from exactlyonce.stores.cosmos import listing as cosmos_listing
 from exactlyonce.stores.cosmos.client import CosmosConnection
 from exactlyonce.stores.cosmos.listing import CosmosListing

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from azure.functions.queue import QueueMessage
 
-from exactlyonce.drivers.retry import Runtime
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.errors import DatabaseRestored
 from exactlyonce.hosting import ExactlyOnce, Settings, StorageConnection
 from exactlyonce.stores.cosmos.client import cosmos_client

@@ -19,7 +19,7 @@ from azure.cosmos.aio import DatabaseProxy
 from azure.storage.queue import QueueClient
 
 from exactlyonce.cli.doctor import main
-from exactlyonce.drivers.retry import SystemClock
+from exactlyonce.drivers.runtime import SystemClock
 from exactlyonce.hosting import ExactlyOnce, StorageConnection
 from exactlyonce.hosting.doctor import Finding, of_cosmos, of_queues, verified
 from exactlyonce.stores.cosmos.client import cosmos_client

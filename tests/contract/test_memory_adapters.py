@@ -10,9 +10,8 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from exactlyonce.blobs.port import AsyncBlobs, AwaitedBlobs, MemoryBlobs
-from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.effects.effect import UNKNOWN, Awaited
 from exactlyonce.effects.library import WriteBook, WriteOnce
-from exactlyonce.effects.port import Awaited
 from exactlyonce.records.blobs import Blob
 from exactlyonce.records.library import BOOKS, Book
 from exactlyonce.records.outbox import Kept

@@ -13,7 +13,7 @@ import pytest
 from azure.cosmos.aio import DatabaseProxy
 
 from exactlyonce import ConfigurationError, Entity, Outbox, TryAgainLater
-from exactlyonce.drivers.retry import Runtime
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.errors import NewerSchema
 from exactlyonce.hosting import ExactlyOnce, Settings, StorageConnection
 from exactlyonce.stores.cosmos.client import cosmos_client

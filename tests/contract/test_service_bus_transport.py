@@ -17,8 +17,7 @@ import pytest_asyncio
 from exactlyonce import ConfigurationError, Destination, Envelope
 from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.entity import PUBLISHED
-from exactlyonce.records.outbox import Output
-from exactlyonce.records.sequences import RECEIVER
+from exactlyonce.records.outbox import RECEIVER, Output
 from exactlyonce.testing.contracts.transports import TransportContract
 from exactlyonce.testing.guarantee import violations
 from exactlyonce.testing.world import World

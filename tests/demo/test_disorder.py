@@ -16,9 +16,9 @@ from demo.disorder import Disorder, Gap, Place, gaps, place_of, plan_losses
 from demo.queues import Received
 from demo.shots import Shot
 from exactlyonce import Envelope
-from exactlyonce.records import sequences as places
+from exactlyonce.records import outbox as places
 from exactlyonce.records.ledger import Ledger, entity_document
-from exactlyonce.records.sequences import Reception
+from exactlyonce.records.outbox import Reception
 from exactlyonce.values.frozen_json import Json
 
 

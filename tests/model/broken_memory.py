@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from exactlyonce import Outbox
 from exactlyonce.attempt import Finished
-from exactlyonce.effects.effect import Begin, NoAnswer, Step
+from exactlyonce.effects.effect import Begin, NoAnswer, Opened, Step
 from exactlyonce.effects.entity import PUBLISHED, Conflict, Publish, Saved, SaveEntity
 from exactlyonce.effects.library import (
     DeleteStaged,
@@ -26,7 +26,7 @@ from exactlyonce.protocols.outbox import judge as judging
 from exactlyonce.protocols.outbox import protocol as outbox
 from exactlyonce.protocols.steps import load as loading
 from exactlyonce.records import ledger as marks
-from exactlyonce.records.library import Book, Opened
+from exactlyonce.records.library import Book
 from exactlyonce.values.lifetimes import Lifetimes, Retention
 from tests.model.zoo import Broken
 from verification.scenarios import books, kept, outbox_ages, restores

@@ -20,8 +20,7 @@ from exactlyonce.protocols.resequencer.release import Release
 from exactlyonce.protocols.steps import clean as cleaning
 from exactlyonce.protocols.stream import replay as replaying
 from exactlyonce.protocols.stream.replay import Replayed
-from exactlyonce.records.outbox import Output
-from exactlyonce.records.sequences import Place, Reception, place_of
+from exactlyonce.records.outbox import Output, Place, Reception, place_of
 from exactlyonce.values.envelope import EntityRef, Envelope
 from tests.model.broken_companions import (
     BROKEN_COLOCATED,

@@ -10,10 +10,9 @@ import pytest
 
 from exactlyonce import Outbox
 from exactlyonce.attempt import Again, Attempts, Before, Handled, Memory, Work
-from exactlyonce.effects.effect import Begin, Begun, Effect
+from exactlyonce.effects.effect import Begin, Begun, Effect, Opened
 from exactlyonce.effects.entity import PUBLISHED, Publish, SaveEntity
 from exactlyonce.effects.library import CloseNumbers, FindPaid, OpenNumbers
-from exactlyonce.records.library import Opened
 from exactlyonce.records.outbox import Output
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.values.envelope import EntityRef, Envelope

@@ -58,7 +58,7 @@ def test_a_message_goes_from_the_receiver_through_lane_retry_and_protocol_to_sto
     stations = (
         "hosting/deliveries/receiver",
         "drivers/lanes",
-        "drivers/retry",
+        "drivers/driver",
         "protocols/outbox/protocol",
         "stores/memory/store",
     )

@@ -106,12 +106,12 @@ def test_the_contracts_hold() -> None:
         ("exactlyonce/protocols/outbox/protocol.py", "import time", "Protocols, and all they stand on"),
         ("exactlyonce/testing/guarantee.py", "import azure.core", "Protocols, and all they stand on"),
         ("handlers/messages.py", "from exactlyonce.records import Output", "Business code imports"),
-        ("exactlyonce/drivers/retry.py", "import devtools", "What is shipped"),
-        ("exactlyonce/drivers/retry.py", "import spark_jobs", "What is shipped"),
+        ("exactlyonce/drivers/driver.py", "import devtools", "What is shipped"),
+        ("exactlyonce/drivers/driver.py", "import spark_jobs", "What is shipped"),
         ("spark_jobs/__init__.py", "import exactlyonce.hosting", "Spark jobs"),
         ("spark_jobs/auditor/account_reader.py", "import spark_jobs.cleaner.scan", "Jobs import downwards"),
         ("spark_jobs/newcomer.py", "", "Jobs import downwards"),
-        ("exactlyonce/drivers/retry.py", "import pytest", "Only the suites for adapters"),
+        ("exactlyonce/drivers/driver.py", "import pytest", "Only the suites for adapters"),
     ],
 )
 def test_a_broken_contract_is_noticed(tmp_path: Path, path: str, line: str, contract: str) -> None:

@@ -58,7 +58,7 @@ def test_the_exception_tree_drawn_at_the_top_is_the_one_there_is() -> None:
         "exactlyonce.testing",
         "handlers.shooting_range",
         "handlers.leader_board",
-        "exactlyonce.drivers.blocking_driver",
+        "exactlyonce.drivers.driver",
     ],
 )
 def test_importing_it_loads_no_library_of_azure(package: str) -> None:

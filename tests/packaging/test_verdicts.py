@@ -330,9 +330,7 @@ def test_every_search_of_the_model_is_due_where_a_guard_of_its_strategy_changed(
 
 
 def test_a_search_is_due_for_the_host_only_where_it_runs_the_host(searches: dict[str, set[str]]) -> None:
-    host = tuple(
-        f"exactlyonce/{item}" for item in ("hosting/", "drivers/async_driver", "stores/", "telemetry/", "cli/")
-    )
+    host = tuple(f"exactlyonce/{item}" for item in ("hosting/", "drivers/driver", "stores/", "telemetry/", "cli/"))
     reaching = [search for search, reached in searches.items() if any(item.startswith(host) for item in reached)]
     assert reaching == ["tests/model/test_returning_holds.py"]
 

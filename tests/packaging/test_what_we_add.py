@@ -12,9 +12,8 @@ import pytest
 from exactlyonce.records.application import Application
 from exactlyonce.records.companions import ColocatedRecord, NumberedMessage, StreamEntry
 from exactlyonce.records.ledger import SEPARATOR, Ledger, Mark, Page
-from exactlyonce.records.library import Book, ParkedMessage, RequestDocument, StagedOutputs, Unparked, transaction
-from exactlyonce.records.outbox import Kept, OutboxEntry, Output, kept_by, pending
-from exactlyonce.records.sequences import Reception, Sequence
+from exactlyonce.records.library import Book, ParkedMessage, RequestDocument, StagedOutputs, Unparked
+from exactlyonce.records.outbox import Kept, OutboxEntry, Output, Reception, Sequence, kept_by, pending, transaction
 from exactlyonce.values.envelope import EntityRef, Envelope, derived_id, message_hash, milliseconds
 from exactlyonce.values.frozen_json import Json, shape_json
 from tests.packaging.sources import ROOT

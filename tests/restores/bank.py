@@ -9,7 +9,7 @@ from typing import Any
 
 from exactlyonce import Context, Destination, Entity, ExactlyOnceError, Outbox, message
 from exactlyonce.records.outbox import Output
-from exactlyonce.stores.memory.partitions import Partition
+from exactlyonce.stores.memory.store import Partition
 from exactlyonce.testing.app import App
 from exactlyonce.testing.guarantee import Facts, Violation, violations
 from exactlyonce.testing.world import StoreHistory

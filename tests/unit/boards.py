@@ -18,7 +18,7 @@ from exactlyonce.protocols.resequencer.release import BATCH_DOCUMENTS
 from exactlyonce.protocols.steps.batch import BATCH_BYTES
 from exactlyonce.records.companions import NumberedMessage, companion_document
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES
-from exactlyonce.records.sequences import NUMBER, Place, Ranges, Reception
+from exactlyonce.records.outbox import NUMBER, Place, Ranges, Reception
 from exactlyonce.values.frozen_json import Json
 from tests.unit.script import Played, Replies, Script
 

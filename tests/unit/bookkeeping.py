@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
+from exactlyonce.effects.effect import Opened
 from exactlyonce.effects.library import CloseNumbers, FindPaid, OpenNumbers
-from exactlyonce.records.library import Book, Opened, number_of, transaction
+from exactlyonce.records.library import Book
+from exactlyonce.records.outbox import number_of, transaction
 
 BOOK = "0123456789abcdef0123"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from exactlyonce.stores.memory.partitions import Fate, NoTrouble
+from exactlyonce.stores.memory.store import Fate, NoTrouble
 
 
 class Fated(NoTrouble):

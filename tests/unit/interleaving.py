@@ -13,10 +13,9 @@ from exactlyonce.attempt import Again, Memory
 from exactlyonce.effects.effect import UNKNOWN, Begin, Begun, Effect, Step, Together
 from exactlyonce.effects.entity import PUBLISHED, Publish
 from exactlyonce.effects.library import CloseNumbers, FindPaid, FoundBooks, OpenNumbers, ReadBooks, WriteBook, Written
-from exactlyonce.records.library import BOOK_DIGITS, books_of
-from exactlyonce.records.outbox import Output
-from exactlyonce.stores.memory.partitions import Fate
-from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.records.library import BOOK_DIGITS
+from exactlyonce.records.outbox import Output, books_of
+from exactlyonce.stores.memory.store import Fate, MemoryStore
 from exactlyonce.testing.world import SeededTrouble, World
 from tests.unit.bookkeeping import Bookkeeper
 

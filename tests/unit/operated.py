@@ -14,11 +14,11 @@ import pytest
 
 from exactlyonce import Destination, Entity, Envelope, Resequencer, VersionStream
 from exactlyonce.cli.__main__ import main
-from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.retry import Backoff, Retrying, Runtime
+from exactlyonce.drivers.driver import AsyncDriver, Backoff, Retrying
+from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.effects.effect import Awaited
 from exactlyonce.effects.entity import Loaded, LoadEntity, SaveEntity
 from exactlyonce.effects.library import Park
-from exactlyonce.effects.port import Awaited
 from exactlyonce.hosting import ExactlyOnce, Settings
 from exactlyonce.hosting.accounts.ownership import Declared, Ownership
 from exactlyonce.hosting.deliveries.maintenance import Maintenance
@@ -29,8 +29,7 @@ from exactlyonce.protocols.steps.load import with_ledger
 from exactlyonce.records.application import OwnedType
 from exactlyonce.records.ledger import read_entity
 from exactlyonce.records.library import ParkedMessage
-from exactlyonce.records.outbox import Kept
-from exactlyonce.records.sequences import stated_place
+from exactlyonce.records.outbox import Kept, stated_place
 from exactlyonce.stores.memory.listing import MemoryListing
 from exactlyonce.stores.port import MemoryApplicationStore, entity_named
 from exactlyonce.testing.world import ManualClock, World

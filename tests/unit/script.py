@@ -18,8 +18,7 @@ from exactlyonce.handling.runner import Runner
 from exactlyonce.records.companions import KIND, Companion, read_companion
 from exactlyonce.records.ledger import Ledger, Mark, Page, read_entity, read_page, split
 from exactlyonce.records.library import Book
-from exactlyonce.records.outbox import OutboxEntry, Output
-from exactlyonce.records.sequences import Place, Sequence, Sequences, channel_id
+from exactlyonce.records.outbox import OutboxEntry, Output, Place, Sequence, Sequences, channel_id
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json

@@ -15,12 +15,12 @@ from itertools import accumulate, permutations, product
 from typing import Any, Final, NamedTuple
 
 from exactlyonce.drivers.book import Shelf
-from exactlyonce.effects.effect import BEHIND, Begun
+from exactlyonce.effects.effect import BEHIND, Begun, Opened
 from exactlyonce.effects.entity import Loaded, LoadEntity, SaveEntity
 from exactlyonce.effects.library import FindPaid, FoundPages, WritePage
 from exactlyonce.protocols.steps.load import with_ledger
 from exactlyonce.records.ledger import Ledger, Page, by_hash
-from exactlyonce.records.library import Opened, number_of, transaction
+from exactlyonce.records.outbox import number_of, transaction
 from exactlyonce.values.envelope import MILLISECOND, message_hash, milliseconds
 from exactlyonce.values.frozen_json import Json
 from verification.endless.renaming import Atom, names_of, renamed

@@ -16,12 +16,11 @@ from functools import cache, singledispatch
 from itertools import count
 from typing import Any
 
-from exactlyonce.effects.effect import Begun
+from exactlyonce.effects.effect import Begun, Opened
 from exactlyonce.effects.entity import Loaded, Saved, SaveEntity
 from exactlyonce.effects.library import FoundPages, WritePage, Written
 from exactlyonce.records.ledger import Ledger, Mark, Page, entity_document, hash_in, is_timed, split, written
-from exactlyonce.records.library import Opened, number_of, transaction
-from exactlyonce.records.outbox import OutboxEntry, Output, pending
+from exactlyonce.records.outbox import OutboxEntry, Output, number_of, pending, transaction
 from exactlyonce.values.envelope import Envelope, message_hash, milliseconds, time_of
 from exactlyonce.values.frozen_json import Json
 from verification.world.books import BookState, BookWritten

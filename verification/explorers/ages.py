@@ -13,10 +13,9 @@ from typing import Final
 
 from exactlyonce.attempt import Finished
 from exactlyonce.effects.companions import FoundCompanions
-from exactlyonce.effects.effect import Begun
+from exactlyonce.effects.effect import Begun, Opened
 from exactlyonce.errors import DatabaseRestored, MessageError
 from exactlyonce.records.companions import ColocatedRecord
-from exactlyonce.records.library import Opened
 from exactlyonce.values.envelope import message_hash, milliseconds
 from exactlyonce.values.lifetimes import AHEAD
 from verification.explorers.explorer import PASSES, Explorer

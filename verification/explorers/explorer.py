@@ -10,12 +10,12 @@ from dataclasses import replace
 from typing import Any, Final
 
 from exactlyonce.attempt import Again, Finished
-from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.effects.effect import UNKNOWN, Opened
 from exactlyonce.effects.library import CloseNumbers, FindPaid, OpenNumbers, Unpark
 from exactlyonce.errors import DatabaseRestored, ExactlyOnceError, InvalidMessage, LedgerRemoved
 from exactlyonce.protocols.outbox.clean import Cleaned
 from exactlyonce.protocols.stream.replay import Replayed
-from exactlyonce.records.library import Opened, number_of
+from exactlyonce.records.outbox import number_of
 from verification.explorers.moves import (
     RETURNED,
     SPOILED,

@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.entity import SaveEntity
-from exactlyonce.records.library import StagedOutputs, number_of
-from exactlyonce.records.outbox import keeper_of
+from exactlyonce.records.library import StagedOutputs
+from exactlyonce.records.outbox import keeper_of, number_of
 from verification.world.answers import World
 from verification.world.scenario import PLACES, Scenario, spent, with_copies, without_copies
 from verification.world.store import ABSENT, Entity, Library, Store, Stores, entity_number, history_of, is_removed

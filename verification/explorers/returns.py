@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from exactlyonce import Outbox
 from exactlyonce.attempt import Again, Finished, Work
-from exactlyonce.drivers.retry import Backoff, Retrying
+from exactlyonce.drivers.driver import Backoff, Retrying
 from exactlyonce.effects.effect import UNKNOWN, Begun, Effect, Step
 from exactlyonce.effects.entity import PUBLISHED, Publish
 from exactlyonce.effects.library import FoundParked, LoadParked, Park, Written

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from exactlyonce.effects.companions import SaveBatch
-from exactlyonce.effects.effect import UNKNOWN, Unknown
+from exactlyonce.effects.effect import UNKNOWN, Busy, Unknown
 from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
 from exactlyonce.effects.library import WritePage, Written
-from exactlyonce.effects.port import Busy
 from exactlyonce.records.companions import companion_document
 from exactlyonce.stores.cosmos.partition import Applied, BatchWrite, creating, replacing, to_library
 from exactlyonce.stores.cosmos.replies import Operation

@@ -28,7 +28,7 @@ from exactlyonce.effects.library import (
     WriteBook,
 )
 from exactlyonce.errors import ExactlyOnceError, LedgerRemoved
-from exactlyonce.records.library import transaction
+from exactlyonce.records.outbox import transaction
 from exactlyonce.stores.cosmos.partition import LIBRARY_CONTAINER, MAX_BATCH_OPERATIONS
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.values.envelope import EntityRef

@@ -16,7 +16,8 @@ from exactlyonce.effects.library import FindPages, FindPagesAbove, FoundAbove, F
 from exactlyonce.protocols.stream.replay import Replayed
 from exactlyonce.records.companions import KIND
 from exactlyonce.records.ledger import read_page
-from exactlyonce.records.library import BOOKS, Book, number_of, read_book, read_parked, read_staged, transaction
+from exactlyonce.records.library import BOOKS, Book, read_book, read_parked, read_staged
+from exactlyonce.records.outbox import number_of, transaction
 from exactlyonce.stores.cosmos.partition import LIBRARY_CONTAINER, book_id, from_library, page_id
 from exactlyonce.values.envelope import EntityRef, Envelope
 from exactlyonce.values.frozen_json import Json

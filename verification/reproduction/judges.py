@@ -17,8 +17,7 @@ from exactlyonce.errors import DatabaseRestored, ExactlyOnceError, InvalidMessag
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry
 from exactlyonce.records.ledger import EntityView, Ledger, hash_in, read_entity, split
 from exactlyonce.records.library import ParkedMessage, read_parked
-from exactlyonce.records.outbox import Output, digest
-from exactlyonce.records.sequences import holds
+from exactlyonce.records.outbox import Output, digest, holds
 from exactlyonce.stores.cosmos.partition import from_library
 from exactlyonce.testing.guarantee import Commit, Facts, Position, at_most_one_state_change, violations
 from exactlyonce.testing.guarantee import nothing_lost as lost

@@ -12,15 +12,15 @@ from types import SimpleNamespace
 from typing import Any, Final, cast
 
 from exactlyonce.attempt import Finished, Memory, Settled
-from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.book import Books, Shelf
+from exactlyonce.drivers.driver import AsyncDriver, Backoff, Retrying
 from exactlyonce.drivers.publisher import Address, Publisher
-from exactlyonce.drivers.retry import Backoff, Clock, Retrying, Runtime, SystemClock
-from exactlyonce.effects.effect import UNKNOWN, Effect, Unknown
+from exactlyonce.drivers.runtime import Clock, Runtime, SystemClock
+from exactlyonce.effects.effect import UNKNOWN, Effect, Opened, Unknown
 from exactlyonce.effects.entity import Loaded, Publish
 from exactlyonce.effects.library import FindPaid, OpenNumbers, WriteBook, Written
 from exactlyonce.protocols.outbox.protocol import TRUSTED
-from exactlyonce.records.library import Opened, number_of, transaction
+from exactlyonce.records.outbox import number_of, transaction
 from exactlyonce.stores.cosmos.partition import LIBRARY_CONTAINER
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.stores.port import AsyncStore

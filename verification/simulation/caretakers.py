@@ -22,7 +22,7 @@ from exactlyonce.hosting.upkeep.operator import Operator
 from exactlyonce.protocols.resequencer.gaps import read_request
 from exactlyonce.protocols.stream.replay import Missing, Replayed
 from exactlyonce.stores.memory.listing import MemoryListing
-from exactlyonce.stores.memory.partitions import Partition, Version
+from exactlyonce.stores.memory.store import Partition, Version
 from exactlyonce.testing.loop import START
 from exactlyonce.values.envelope import EntityRef, key_of
 from verification.simulation.host import Hosts

@@ -14,9 +14,9 @@ from azure.functions.queue import QueueMessage
 
 from exactlyonce import Entity, Envelope, TryAgainLater
 from exactlyonce.attempt import Memory
-from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.driver import AsyncDriver, Backoff, Retrying
 from exactlyonce.drivers.publisher import Address, Publisher
-from exactlyonce.drivers.retry import Backoff, Retrying, Runtime, StoreTime
+from exactlyonce.drivers.runtime import Runtime, StoreTime
 from exactlyonce.effects.effect import Step
 from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
 from exactlyonce.hosting.deliveries.maintenance import Maintenance

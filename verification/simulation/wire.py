@@ -16,13 +16,11 @@ from typing import Any, Final
 from exactlyonce.drivers.overdue import TOO_OLD
 from exactlyonce.effects import companions, library
 from exactlyonce.effects.companions import SaveBatch
-from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect, Reply
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, Busy, Effect, Reply
 from exactlyonce.effects.entity import PUBLISHED, Conflict, Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.port import Busy
 from exactlyonce.records.companions import NumberedMessage
 from exactlyonce.records.outbox import Output
-from exactlyonce.stores.memory.partitions import Fate
-from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.stores.memory.store import Fate, MemoryStore
 from exactlyonce.testing.loop import VirtualClock, VirtualLoop
 from exactlyonce.transports.port import SendReply
 from exactlyonce.values.envelope import EntityRef

@@ -16,7 +16,8 @@ from typing import Final
 
 from exactlyonce.drivers.book import ProcessBook, Shelf
 from exactlyonce.effects.library import CloseNumbers, FindPaid, FoundBooks, OpenNumbers
-from exactlyonce.records.library import Book, number_of, transaction
+from exactlyonce.records.library import Book
+from exactlyonce.records.outbox import number_of, transaction
 
 _SOME_TIME: Final = datetime(2026, 1, 1, tzinfo=timezone.utc)
 _LATER: Final = _SOME_TIME + timedelta(days=10_000)

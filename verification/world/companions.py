@@ -17,8 +17,7 @@ from exactlyonce.protocols.resequencer.gaps import REPLAY, Rebuild, read_request
 from exactlyonce.protocols.stream.replay import Missing, Replayed
 from exactlyonce.records.companions import ColocatedRecord, Companion, Event, NumberedMessage, StreamEntry
 from exactlyonce.records.ledger import Ledger
-from exactlyonce.records.outbox import Answer, Output, digest
-from exactlyonce.records.sequences import Place, Sequences, holds, numbered
+from exactlyonce.records.outbox import Answer, Output, Place, Sequences, digest, holds, numbered
 from exactlyonce.values.envelope import Envelope, key_of, message_hash
 from exactlyonce.values.frozen_json import Json
 from verification.world.outbox import grown

@@ -15,8 +15,7 @@ from exactlyonce.attempt import Before, Handled, Work
 from exactlyonce.handling.runner import AgeCheck
 from exactlyonce.protocols.outbox.due import RELEASE
 from exactlyonce.records.ledger import Ledger, ReplyTo, hash_in, split
-from exactlyonce.records.outbox import LARGE, Answer, Output
-from exactlyonce.records.sequences import numbered
+from exactlyonce.records.outbox import LARGE, Answer, Output, numbered
 from exactlyonce.values.envelope import (
     STABLE_TIME,
     Envelope,

@@ -19,7 +19,6 @@ from exactlyonce.protocols.outbox.clean import Cleaned
 from exactlyonce.protocols.outbox.protocol import TRUSTED
 from exactlyonce.protocols.steps.park import Requeued
 from exactlyonce.protocols.stream.replay import Replayed
-from exactlyonce.records.library import Opened
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from verification.world import companions, outbox
@@ -95,7 +94,7 @@ def _mentioned(replies: tuple[Any, ...]) -> Iterator[str]:
     for reply in replies:
         if isinstance(reply, tuple):
             yield from _mentioned(reply)
-        elif isinstance(reply, Begun | Opened):
+        elif isinstance(reply, Begun):
             yield from reply.given
         elif isinstance(reply, Loaded):
             yield from transactions_of(reply.document)

@@ -16,8 +16,7 @@ from exactlyonce.effects.library import OTHER as OTHER_PAGE
 from exactlyonce.effects.library import DeletePages, DeleteStaged, KeepAnswers, Park, Stage, Unpark, WritePage, Written
 from exactlyonce.records.companions import Companion, NumberedMessage, id_of
 from exactlyonce.records.ledger import split
-from exactlyonce.records.library import transaction
-from exactlyonce.records.outbox import Output
+from exactlyonce.records.outbox import Output, transaction
 from verification.world.books import BookWritten, book_in, with_book
 from verification.world.scenario import TICK, Scenario
 from verification.world.store import (

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from exactlyonce.drivers.retry import Clock
+from exactlyonce.drivers.runtime import Clock
 from exactlyonce.errors import ConfigurationError, TryAgainLater
 from exactlyonce.handling.entities import Entity
 from exactlyonce.hosting.config.settings import Settings

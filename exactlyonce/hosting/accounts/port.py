@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from exactlyonce.blobs.port import AsyncBlobs
 from exactlyonce.drivers.observer import Observer
 from exactlyonce.drivers.publisher import Address
-from exactlyonce.drivers.retry import Runtime
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.routes import Destination

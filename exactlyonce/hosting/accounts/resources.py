@@ -11,7 +11,7 @@ from azure.core.credentials_async import AsyncTokenCredential
 
 from exactlyonce.credentials import default_credential
 from exactlyonce.drivers.publisher import Address
-from exactlyonce.drivers.retry import Runtime
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.errors import ConfigurationError, TryAgainLater
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.routes import Destination

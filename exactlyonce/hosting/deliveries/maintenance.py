@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from exactlyonce.attempt import Again, Finished, Memory, Work
-from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.retry import Deadline, Retrying
+from exactlyonce.drivers.driver import AsyncDriver, Retrying
+from exactlyonce.drivers.runtime import Deadline
 from exactlyonce.effects.effect import NoAnswer, Step
 from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.errors import ConfigurationError, InvalidMessage, TryAgainLater
@@ -75,23 +75,11 @@ class Maintenance:
 
     def work(self, entity: Entity[Any], ref: EntityRef, *messages: Envelope) -> Work:
         """Messages for an entity, with its handler."""
-        runner, now = Runner(entity, ref, self.routes), self.driver.now()
         try:
             lifetimes = self.lifetimes()
         except TryAgainLater:  # Before the start messages are only settled, and no commit depends on a lifetime.
             lifetimes = Lifetimes()
-        return Work(
-            ref,
-            messages,
-            runner,
-            runner.absent,
-            runner.evolve,
-            lifetimes.retention.kept(now),
-            release=runner.release,
-            send_limit=lifetimes.send_limit(now),
-            page_lifetime=lifetimes.page_lifetime(now),
-            senders=self.senders,
-        )
+        return Runner(entity, ref, self.routes).work(lifetimes, self.driver.now(), self.senders, messages)
 
     async def tend(self, entity: Entity[Any], ref: EntityRef) -> Finished:
         """Handle the gaps of a read model, and release messages without a gap.

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
-from exactlyonce.drivers.lanes import Assignment, Lanes, Processed
+from exactlyonce.drivers.lanes import Lanes, Processed
 from exactlyonce.errors import ExactlyOnceError, InvalidMessage
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.runner import AgeCheck, Runner
@@ -130,20 +130,11 @@ class Receiver:
         await self.ready()
         if "outbox" in entity.strategy.unfinished:
             self.lanes.begin_book()
-        runner, lifetimes, now = Runner(entity, ref, self.maintenance.routes), self.lifetimes(), self.now()
-        assignment = Assignment(
-            ref,
-            entity.strategy,
-            AgeCheck(runner, ref, lifetimes, entity.strategy.forgets),
-            runner.absent,
-            runner.evolve,
-            lifetimes.retention.kept(now),
-            lifetimes.refusal,
-            send_limit=lifetimes.send_limit(now),
-            page_lifetime=lifetimes.page_lifetime(now),
-            senders=self.maintenance.senders,
-        )
-        processed = await self.lanes.process(assignment, envelope)
+        runner, lifetimes = Runner(entity, ref, self.maintenance.routes), self.lifetimes()
+        handle = AgeCheck(runner, ref, lifetimes, entity.strategy.forgets)
+        work = runner.work(lifetimes, self.now(), self.maintenance.senders)
+        work = replace(work, handle=handle, refusal=lifetimes.refusal)
+        processed = await self.lanes.process(entity.strategy, work, envelope)
         if processed.before:
             waits = ", or waits for those before it" if "holding" in entity.strategy.unfinished else ""
             _log.debug("message %s for %s changed nothing: it is a duplicate%s", key_of(envelope), ref, waits)

@@ -26,7 +26,7 @@ from random import Random
 from typing import Any, Final, Literal, NamedTuple
 
 from exactlyonce.attempt import Again, Memory, Settled, Work
-from exactlyonce.drivers.retry import Deadline
+from exactlyonce.drivers.runtime import Deadline
 from exactlyonce.effects.effect import Begin, Step
 from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.effects.library import Park

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from exactlyonce.attempt import Memory
 from exactlyonce.drivers.overdue import TOO_OLD
-from exactlyonce.drivers.retry import Clock
+from exactlyonce.drivers.runtime import Clock
 from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.effects.library import LoadParked
 from exactlyonce.errors import (
@@ -33,7 +33,7 @@ from exactlyonce.protocols.outbox.repair import TokenReset, renumber, reset_toke
 from exactlyonce.protocols.steps.park import Renewed, Requeued, SendLimit, discard, renew, requeue
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Ledger, read_entity
 from exactlyonce.records.library import ParkedMessage
-from exactlyonce.records.sequences import Sequences
+from exactlyonce.records.outbox import Sequences
 from exactlyonce.stores.port import AsyncListing, ListedBook, ListedMessage, entity_named
 from exactlyonce.values.envelope import EntityRef, Envelope, key_of, message_hash
 from exactlyonce.values.frozen_json import Json

@@ -17,13 +17,14 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from exactlyonce.drivers.retry import Runtime
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.library import NoteSearch
 from exactlyonce.errors import ExactlyOnceError
 from exactlyonce.handling.entities import Entity
 from exactlyonce.hosting.deliveries.maintenance import Maintenance
 from exactlyonce.raised import Show, shown
-from exactlyonce.records.library import KEPT_FOR, SEARCHED_AGAIN, Search, number_of
+from exactlyonce.records.library import KEPT_FOR, SEARCHED_AGAIN, Search
+from exactlyonce.records.outbox import number_of
 from exactlyonce.stores.port import AsyncListing, ListedBook
 from exactlyonce.values.envelope import EntityRef
 

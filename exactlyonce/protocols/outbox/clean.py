@@ -20,7 +20,6 @@ class Cleaned:
     Attributes:
         transactions: names of the staged documents to be deleted. Deleting is best effort; the rest are candidates again, so
             a job counts by reading.
-        memory: for this process's next step on the entity.
     """
 
     transactions: tuple[str, ...]
@@ -34,11 +33,9 @@ def clean_staged(entity: EntityRef, candidates: tuple[str, ...], absent: Json, m
     commit one of the candidates loaded before this did, and its commit fails on the fence.
 
     Args:
-        entity: owner of the staged documents.
         candidates: transaction ids of staged documents older than the horizon. The horizon only spares live attempts a
             disturbance.
         absent: the document's id and partition key properties, for the tombstone of an entity that does not exist.
-        memory: this process's memory of the entity.
 
     Raises:
         StoredDataError: the document cannot be trusted; nothing was deleted.

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from exactlyonce.attempt import Before, Handled, Work
+from exactlyonce.effects.effect import Opened
 from exactlyonce.errors import EntityTooLarge, ExactlyOnceError
 from exactlyonce.protocols.outbox.judge import Arrival, Failed, answered
 from exactlyonce.protocols.steps.load import Answers, View, since_of_outputs
@@ -29,9 +30,8 @@ from exactlyonce.records.ledger import (
     written,
     written_time,
 )
-from exactlyonce.records.library import Opened, StagedOutputs
-from exactlyonce.records.outbox import Kept, OutboxEntry, Output, kept_by, pending
-from exactlyonce.records.sequences import Sequences
+from exactlyonce.records.library import StagedOutputs
+from exactlyonce.records.outbox import Kept, OutboxEntry, Output, Sequences, kept_by, pending
 from exactlyonce.values.envelope import MILLISECOND, EntityRef, milliseconds
 from exactlyonce.values.frozen_json import Json, shape_json
 
@@ -60,7 +60,6 @@ class Draft(NamedTuple):
     Attributes:
         handled: the latest result; None before the first.
         body: input of the next handler; None if absent or deleted.
-        at: time of the attempt.
         processed: keys of the messages to commit.
         marks: marks of the processed messages.
         to: destinations of the ledger and of the processed messages.
@@ -118,9 +117,6 @@ def draft_commit(
     """Run the handlers one after the other; a message that cannot be committed drops out and takes nothing along.
 
     Args:
-        work: the entity and its handler.
-        view: the entity as loaded.
-        fresh: the messages to handle.
         opened: time, and a transaction for each message.
         refused: key and error of fresh messages that cannot be judged.
         paid: transactions whose entries leave with the commit.

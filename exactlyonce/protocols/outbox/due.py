@@ -8,13 +8,12 @@ from datetime import datetime
 from typing import Final
 
 from exactlyonce.attempt import Again, Before, Finished, Handled, Work
-from exactlyonce.effects.effect import Begin, NoAnswer, Step
+from exactlyonce.effects.effect import Begin, NoAnswer, Opened, Step
 from exactlyonce.effects.library import CloseNumbers, LoadStaged, OpenNumbers
 from exactlyonce.errors import DamagedDocument
 from exactlyonce.protocols.outbox.draft import Draft, draft_commit
 from exactlyonce.protocols.outbox.judge import Arrival, Failed
 from exactlyonce.protocols.steps.load import View
-from exactlyonce.records.library import Opened
 from exactlyonce.records.outbox import Kept, Output
 from exactlyonce.values.envelope import EntityRef, Envelope, derived_id, key_of, message_hash, message_key
 

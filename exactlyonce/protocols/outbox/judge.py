@@ -47,7 +47,6 @@ class Arrival(NamedTuple):
     Attributes:
         key, hash: key of the message, and hash of its identity.
         envelope: one of the copies.
-        kind: kind of the message.
         since: time of a timed message, in milliseconds since 1970; else None.
         reply: the call answered; None if the message is no reply to a call.
     """
@@ -119,8 +118,6 @@ def arrived(entity: EntityRef, envelopes: Iterable[Envelope], senders: Container
     """Sort messages by kind.
 
     Args:
-        entity: the receiver.
-        envelopes: the messages.
         senders: entity types of this application.
     """
     messages: dict[str, Arrival] = {}
@@ -331,16 +328,14 @@ def look_apart(
     effects.
 
     Args:
-        entity: the entity, loaded or remembered.
-        messages: the messages of the attempt.
         view: view of the entity. Pages and documents hold committed facts, whatever the ledger is by now.
         opened: the reply to `first_look`; None before any look.
     """
     if messages.requests:
         requests = opened
         if requests is None or not at_or_after(requests.token, view.ledger.token):
-            # Look for requests at the ledger's session token.
-            again = yield from _look_for_requests(entity, messages, view.ledger.token)
+            # Read the documents of opened requests, in a view that shows each of them open, or its end.
+            again = yield from first_look(entity, messages, view.ledger.token)
             if isinstance(again, NoAnswer):
                 return Again(view.memory, "the documents of requests could not be read")
             requests = again
@@ -372,8 +367,6 @@ def first_look(entity: EntityRef, messages: Arrived, token: str | None) -> LoadR
     """The read of opened requests beside the load of their entity: in a view that shows each request open, or its end.
 
     Args:
-        entity: the entity being loaded.
-        messages: the messages of the attempt.
         token: this process's session token of the library's partition.
     """
     opened = (request.envelope.opened for request in messages.requests)
@@ -391,7 +384,6 @@ def lost_pages(work: Work, fresh: tuple[Arrival, ...], view: View, now: datetime
     Args:
         work: decides which messages are judged.
         fresh: messages without a mark in ledger or pages.
-        view: the view with the pages.
         now: the present, by the store's time.
     """
     ledger = view.ledger
@@ -423,8 +415,6 @@ def take_back(work: Work, view: View, page: Page) -> Step[Again]:
     The blocking page goes last. So if deleting ends early, a page still blocks, and the next attempt deletes the rest.
 
     Args:
-        work: the entity.
-        view: the view from which the attempt started.
         page: the page that could not be written.
     """
     entity = work.entity
@@ -455,12 +445,6 @@ def _is_by(arrival: Arrival, lost: int) -> bool:
     if arrival.since is not None:
         return arrival.since <= lost
     return arrival.envelope.time is None or arrival.envelope.time <= time_of(lost) + AHEAD
-
-
-def _look_for_requests(entity: EntityRef, messages: Arrived, token: str | None) -> Step[FoundRequests | NoAnswer]:
-    # Read the documents of opened requests, in a view that shows each of them open, or its end.
-    reply = yield from first_look(entity, messages, token)
-    return reply
 
 
 def _lacking_answers(copies: tuple[Arrival, ...], ledger: Ledger) -> tuple[Arrival, ...]:

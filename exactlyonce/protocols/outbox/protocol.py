@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
+from typing import ClassVar, Final
 
 from exactlyonce.attempt import Again, Finished, Memory, Settled, Unfinished, Work
-from exactlyonce.effects.effect import NoAnswer, Step, Together
+from exactlyonce.effects.effect import NoAnswer, Opened, Step, Together
 from exactlyonce.effects.entity import PUBLISHED, LoadEntity, Publish, Saved, SaveEntity
 from exactlyonce.effects.library import (
     OTHER,
@@ -70,7 +70,7 @@ from exactlyonce.protocols.steps.load import (
 from exactlyonce.protocols.steps.park import settle
 from exactlyonce.records.blobs import Author
 from exactlyonce.records.ledger import OUTBOX, EntityView, Ledger, Page, is_reply
-from exactlyonce.records.library import Opened, RequestDocument
+from exactlyonce.records.library import RequestDocument
 from exactlyonce.records.outbox import OutboxEntry, Output
 from exactlyonce.values.envelope import EntityRef, Envelope, milliseconds
 from exactlyonce.values.session_tokens import is_before
@@ -99,7 +99,6 @@ def pay(
     Args:
         entity, outputs, entries: of the commit.
         numbers: all transactions opened by the attempt.
-        memory: this process's memory of the entity.
     """
     if outputs:
         # Publish the outputs. After the commit, so that only committed outputs are sent; before the messages are acknowledged,
@@ -163,30 +162,14 @@ _DAY: Final = 86_400
 class Outbox:
     """The outbox protocol. It has no settings."""
 
-    @property
-    def name(self) -> str:
-        """The name in ledgers."""
-        return OUTBOX
-
-    @property
-    def companions(self) -> bool:
-        """False: pages lie in the library's container."""
-        return False
-
-    @property
-    def answers(self) -> bool:
-        """True: ledgers and pages hold the answers."""
-        return True
-
-    @property
-    def unfinished(self) -> tuple[Unfinished, ...]:
-        """Outboxes owe outputs not paid by a book, and ledgers keep messages until due."""
-        return ("outbox",)
-
-    @property
-    def group_limit(self) -> int:
-        """Most messages that one attempt may take."""
-        return GROUP_LIMIT
+    name: ClassVar[str] = OUTBOX
+    companions: ClassVar[bool] = False
+    """Pages lie in the library's container."""
+    answers: ClassVar[bool] = True
+    """Ledgers and pages hold the answers."""
+    unfinished: ClassVar[tuple[Unfinished, ...]] = ("outbox",)
+    """Outboxes owe outputs not paid by a book, and ledgers keep messages until due."""
+    group_limit: ClassVar[int] = GROUP_LIMIT
 
     def forgets(self, envelope: Envelope) -> bool:
         """Whether marks and pages are the proof, since both go with age. A reply is known by its call, an opened request by its
@@ -198,10 +181,6 @@ class Outbox:
         """Process messages for one entity; copies of one message count once. At most 16 effects.
 
         Of a remembered document that does not decide, 6 more come first.
-
-        Raises:
-            StoredDataError: a document cannot be trusted.
-            ConfigurationError: the document belongs to another protocol.
         """
         messages = arrived(work.entity, work.messages, work.senders)
         saved = memory.saved
@@ -324,9 +303,6 @@ class Outbox:
 
         No fresh view is needed. Outputs shown by a stale view were committed, so publishing again makes copies at most, and
         the save fails on its condition. The same condition protects against releasing a message released or cancelled since.
-
-        Raises:
-            StoredDataError: the document cannot be trusted.
         """
         entity = work.entity
         view = yield from load(entity, self, memory)
@@ -356,10 +332,9 @@ class Outbox:
     def settle(self, work: Work, delivered: Envelope, reason: str, memory: Memory) -> Step[Settled | Again]:
         """Decide about a message given up by the host: publish its outputs, or park the message."""
         messages = arrived(work.entity, work.messages, work.senders)
-        settled = yield from settle(
+        return settle(
             self, work, delivered, reason, memory, finish=lambda view: self._finished(work.entity, messages, view)
         )
-        return settled
 
     def knows(self, entity: EntityRef, envelope: Envelope, memory: Memory) -> Step[bool | Again]:
         """Whether a mark proves a message processed. At most 3 effects."""
@@ -416,9 +391,7 @@ class Outbox:
         A message whose mark is in such a page is refused for its age. So it needs no look at the ledger and no fence.
 
         Args:
-            entity: owner of the pages.
             candidates: number and ETag of each page.
-            memory: of this process.
         """
         if candidates:
             # Delete the pages, as they were read. No copy of their messages is judged any more.
@@ -470,7 +443,7 @@ def _written_before(work: Work, view: View, draft: Draft, page: Page | None) -> 
         if isinstance(staged, NoAnswer) or staged.token is None:
             return Again(view.memory, "whether the messages to keep were staged is not known")
         token = staged.token
-    if is_before(token, view.ledger.token):
+    if token != view.ledger.token and is_before(token, view.ledger.token):
         return Again(view.memory, BEHIND_LEDGER)
     kept = yield from write_blobs(draft.blobs, view.memory)
     return token if kept is None else kept

@@ -11,7 +11,7 @@ from exactlyonce.effects.entity import Saved, SaveEntity
 from exactlyonce.effects.library import FoundStaged, LoadStaged
 from exactlyonce.protocols.outbox.protocol import Outbox
 from exactlyonce.protocols.steps.load import View, fresh_token, load, start_over, with_ledger
-from exactlyonce.records.sequences import Sequences
+from exactlyonce.records.outbox import Sequences
 from exactlyonce.values.envelope import EntityRef
 
 _NOBODYS: Final = "exactlyonce/reset-token"
@@ -24,7 +24,6 @@ class TokenReset:
 
     Attributes:
         outcome: "reset"; "no token": nothing to exchange; or "not ahead": a replica has answered at the token.
-        memory: for this process's next step on the entity.
         kept: ids of kept messages without a document. After a reset, they are gone for good.
     """
 
@@ -43,7 +42,6 @@ def reset_token(entity: EntityRef, memory: Memory) -> Step[TokenReset | Again]:
 
     Args:
         entity: an entity of the outbox protocol; other protocols have no token.
-        memory: this process's memory of the entity.
 
     Raises:
         StoredDataError: the document cannot be trusted; nothing was changed.
@@ -96,7 +94,6 @@ class Renumbered:
 
     Attributes:
         forgotten: the former sequences; empty if no number was given out since the last renumbering.
-        memory: for this process's next step on the entity.
     """
 
     forgotten: Sequences
@@ -110,11 +107,6 @@ def renumber(entity: EntityRef, strategy: Strategy, memory: Memory) -> Step[Renu
     they know the latest ids of the channel, and drop them afterwards. In a fresh channel every number is new.
 
     Owed outputs keep the numbers of their commit.
-
-    Args:
-        entity: the source.
-        strategy: strategy of the entity type.
-        memory: this process's memory of the entity.
 
     Raises:
         StoredDataError: the document cannot be trusted; nothing was changed.

@@ -18,7 +18,6 @@ class Opened:
     """A request was opened.
 
     Attributes:
-        request: id of the request.
         token: session token of the library's partition, covering the new document.
     """
 
@@ -34,7 +33,6 @@ def open_request(
     Args:
         entity: receiver of the request.
         message: makes the envelope from the request's id and the present.
-        memory: memory of this process.
     """
     # Begin. The id is made here, fresh in every attempt. Under an id of the caller's, a late copy of the next step would open
     # the request again after it was closed, and a late copy of the message would carry it out again.
@@ -54,9 +52,7 @@ def find_request(entity: EntityRef, request: str, token: str | None, memory: Mem
 
     Args:
         entity: receiver of the request.
-        request: id of the request.
         token: session token covering the request's document.
-        memory: memory of this process.
     """
     # Read the document of the request, in a view that shows the document or its end. An older view might not have it yet.
     reply = yield from LoadRequests(entity, (request,), token)
@@ -77,9 +73,7 @@ def clean_requests(entity: EntityRef, candidates: tuple[tuple[str, str], ...], m
     if the caller had closed the request.
 
     Args:
-        entity: receiver of the requests.
         candidates: ids of the requests, with the ETags of their open documents.
-        memory: of this process.
     """
     if candidates:
         # Delete the requests, as they were read. A request answered since has another ETag, and stays for its caller.

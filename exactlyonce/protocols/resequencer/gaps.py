@@ -20,8 +20,7 @@ from exactlyonce.protocols.stream.protocol import VersionStream
 from exactlyonce.protocols.stream.replay import Missing
 from exactlyonce.records.companions import NumberedMessage
 from exactlyonce.records.ledger import entity_document
-from exactlyonce.records.outbox import Output
-from exactlyonce.records.sequences import RECEIVER, Place, Reception
+from exactlyonce.records.outbox import RECEIVER, Output, Place, Reception
 from exactlyonce.values.declarations import require, require_text
 from exactlyonce.values.envelope import EntityRef, Envelope, Origin, key_of
 from exactlyonce.values.frozen_json import EXACT, Json, adapter, problems, write_shape
@@ -37,7 +36,6 @@ class Request:
 
     Attributes:
         source: CloudEvents source of the entity.
-        channel: channel of the outputs.
         first, last: first and last number.
     """
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Literal
+from typing import ClassVar, Literal
 
 from exactlyonce.attempt import Again, Finished, Memory, Settled, Unfinished, Work
 from exactlyonce.effects.companions import FoundCompanions, LoadCompanions, SaveBatch
@@ -31,7 +31,7 @@ from exactlyonce.protocols.steps.park import companions_know, settle
 from exactlyonce.records.blobs import Author
 from exactlyonce.records.companions import NumberedMessage, numbered_id
 from exactlyonce.records.ledger import Ledger
-from exactlyonce.records.sequences import place_of
+from exactlyonce.records.outbox import place_of
 from exactlyonce.values.declarations import require
 from exactlyonce.values.envelope import EntityRef, Envelope, key_of
 from exactlyonce.values.frozen_json import Json
@@ -71,42 +71,22 @@ class Resequencer:
         if min(self.gap_timeout, self.max_wait) < timedelta(0):
             raise ConfigurationError("gap_timeout and max_wait of a resequencer cannot be negative.")
 
-    @property
-    def name(self) -> str:
-        """The name in ledgers."""
-        return "resequencer"
-
-    @property
-    def companions(self) -> bool:
-        """True: documents of numbers lie in the entity's partition."""
-        return True
-
-    @property
-    def answers(self) -> bool:
-        """False: a read model takes numbered messages only."""
-        return False
-
-    @property
-    def unfinished(self) -> tuple[Unfinished, ...]:
-        """Ledgers owe outputs, and hold messages."""
-        return ("outbox", "holding")
-
-    @property
-    def group_limit(self) -> int:
-        """Most messages of one attempt: half of a batch, so that as many held messages can be released."""
-        return 49
+    name: ClassVar[str] = "resequencer"
+    companions: ClassVar[bool] = True
+    """Documents of numbers lie in the entity's partition."""
+    answers: ClassVar[bool] = False
+    """A read model takes numbered messages only."""
+    unfinished: ClassVar[tuple[Unfinished, ...]] = ("outbox", "holding")
+    """Ledgers owe outputs, and hold messages."""
+    group_limit: ClassVar[int] = 49
+    """Most messages of one attempt: half of a batch, so that as many held messages can be released."""
 
     def forgets(self, envelope: Envelope) -> bool:  # noqa: ARG002
         """False: the position in each channel stays for ever, so lower numbers are recognized, however late."""
         return False
 
     def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
-        """Take messages for one read model, and release in order; without messages, only release. At most 10 effects.
-
-        Raises:
-            StoredDataError: a document cannot be trusted.
-            ConfigurationError: the entity belongs to another protocol.
-        """
+        """Take messages for one read model, and release in order; without messages, only release. At most 10 effects."""
         entity = work.entity
         view = yield from load(entity, self, memory)
         if isinstance(view, Again):
@@ -122,7 +102,6 @@ class Resequencer:
 
         Args:
             work: the read model and its handler, without messages.
-            memory: this process's memory of the read model.
 
         Raises:
             StoredDataError: a document cannot be trusted.
@@ -172,30 +151,26 @@ class Resequencer:
         """
         (envelope,) = work.messages
         ids = _ids(work.entity, envelope)
-        settled = yield from settle(
+        return settle(
             self, work, delivered, reason, memory, finish=lambda view: _finished(work.entity, envelope, view), ids=ids
         )
-        return settled
 
     def knows(self, entity: EntityRef, envelope: Envelope, memory: Memory) -> Step[bool | Again]:
         """Whether an entry or the document of its number proves a message processed. At most 4 effects."""
-        proved = yield from companions_know(self, entity, envelope, _ids(entity, envelope), memory)
-        return proved
+        return companions_know(self, entity, envelope, _ids(entity, envelope), memory)
 
     def committed(
         self, entity: EntityRef, authors: tuple[Author, ...], ledger: Ledger, memory: Memory
     ) -> Step[frozenset[Author] | Again]:
         """The attempts that the document of their message's number proves committed, or may prove. At most one effect."""
         del ledger
-        committed = yield from committed_by_companions(entity, {author: author.told for author in authors}, memory)
-        return committed
+        return committed_by_companions(entity, {author: author.told for author in authors}, memory)
 
     def clean(
         self, entity: EntityRef, candidates: tuple[tuple[str, str], ...], memory: Memory
     ) -> Step[Finished | Again]:
         """Delete old documents of numbers that the ledger no longer needs. At most 5 effects."""
-        cleaned = yield from clean_by_ledger(self, entity, candidates, memory)
-        return cleaned
+        return clean_by_ledger(self, entity, candidates, memory)
 
 
 def _received(work: Work, view: View, max_wait: timedelta | None) -> Step[Finished | Again]:

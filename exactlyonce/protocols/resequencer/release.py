@@ -9,15 +9,24 @@ from functools import partial
 from typing import Final
 
 from exactlyonce.attempt import Before, Handled, Work
+from exactlyonce.effects.effect import Opened
 from exactlyonce.errors import DamagedDocument, EntityTooLarge, ExactlyOnceError, InvalidMessage, TryAgainLater
 from exactlyonce.protocols.steps.batch import BATCH_BYTES
 from exactlyonce.protocols.steps.load import View, since_of_outputs
 from exactlyonce.records.blobs import Blob
 from exactlyonce.records.companions import Companion, NumberedMessage, id_of
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Ledger, entity_document
-from exactlyonce.records.library import Opened
-from exactlyonce.records.outbox import OutboxEntry, Output, pending
-from exactlyonce.records.sequences import Place, Reception, from_number, holds, place_of, with_number
+from exactlyonce.records.outbox import (
+    OutboxEntry,
+    Output,
+    Place,
+    Reception,
+    from_number,
+    holds,
+    pending,
+    place_of,
+    with_number,
+)
 from exactlyonce.values.envelope import EntityRef, Envelope, key_of, message_hash
 from exactlyonce.values.frozen_json import Json, shape_json
 
@@ -37,9 +46,6 @@ def require_sense(entity: EntityRef, envelope: Envelope, place: Place, reception
     """Refuse a place that a message for this read model cannot have.
 
     Args:
-        entity: the read model.
-        envelope: the message.
-        place: place of the message.
         reception: how far the channel is received.
         timed: whether the message needs a time, to be ordered among the sources.
 
@@ -104,8 +110,6 @@ def earliest(
 
     Args:
         heads: the next message of each channel, where present.
-        receptions: receptions of all channels.
-        at: the present.
         max_wait: longest wait for silent sources.
     """
     # A message without a time was held before messages were ordered by time.
@@ -144,7 +148,6 @@ class Release:
 
     Args:
         work: the read model, its messages and its handler.
-        view: the read model as loaded.
         max_wait: longest wait for silent sources, where all are brought into one order; else None.
 
     Attributes:

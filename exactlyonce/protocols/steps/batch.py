@@ -15,8 +15,7 @@ from exactlyonce.protocols.steps.load import View, since_of_outputs
 from exactlyonce.records.blobs import Blob
 from exactlyonce.records.companions import ColocatedRecord, Companion, StreamEntry, companion_document
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Ledger, entity_document
-from exactlyonce.records.outbox import Output
-from exactlyonce.records.sequences import Sequences
+from exactlyonce.records.outbox import Output, Sequences
 from exactlyonce.values.envelope import EntityRef, Envelope
 from exactlyonce.values.frozen_json import Json
 
@@ -30,10 +29,6 @@ class HandledMessage(NamedTuple):
     """A message and its handler's result.
 
     Attributes:
-        key: key of the message.
-        envelope: envelope of the message.
-        before: input of the handler.
-        handled: result of the handler.
         version: entity version after the commit.
     """
 
@@ -87,8 +82,6 @@ def draft_batch(
     """Run the handlers one after the other; a message that cannot be committed drops out and takes nothing along.
 
     Args:
-        work: the entity and its handler.
-        view: the entity as loaded.
         fresh: messages never processed, by key.
         begun: time of the attempt, and a transaction id for each message.
         companion_of: makes a message's companion.

@@ -100,7 +100,6 @@ def clean_by_ledger(
     """Load the entity, and delete the candidates that its ledger no longer needs. At most 5 effects.
 
     Args:
-        strategy: strategy of the entity.
         entity, candidates, memory: as for `clean_companions`.
 
     Raises:
@@ -126,10 +125,8 @@ def clean_companions(
     are candidates again.
 
     Args:
-        entity: owner of the companions.
         candidates: ids and ETags, as read when their age was judged; at most 100, oldest first.
         ledger: ledger of the entity, in a view from after the reads; empty where none is needed.
-        memory: this process's memory of the entity.
 
     Raises:
         StoredDataError: a document cannot be trusted; nothing was deleted.
@@ -178,7 +175,6 @@ class CleanedBlobs:
 
     Attributes:
         names: names of the blobs to be deleted. Deleting is best effort; the rest are candidates again.
-        memory: for this process's next step on the entity.
     """
 
     names: tuple[str, ...]
@@ -191,7 +187,6 @@ def blob_candidates(
     """The blobs that `clean_blobs` may judge, by the key of their entity.
 
     Args:
-        listed: the listed blobs.
         horizon: age below which attempts may be alive, and are left undisturbed.
         retention: shortest age at which the proof of a commit may be gone: co-located records, stream entries, pages. A blob
             is written before its commit, so a blob is older than its proof; at half the retention, the proof is still there.
@@ -224,13 +219,10 @@ def clean_blobs(
     the blobs of both stay.
 
     Args:
-        entity: entity of the attempts.
         candidates: blobs chosen by `blob_candidates`, at most 100; blobs of other entities are left alone. Older blobs would
             look like garbage, as their proof may be deleted. The same happens after somebody deletes the library's documents
             of the entity, or the entity, by hand.
         absent: id and partition key properties of the document, for the tombstone of an absent entity.
-        memory: this process's memory of the entity.
-        strategy: strategy of the entity.
 
     Raises:
         StoredDataError: a document cannot be trusted; nothing was deleted.
@@ -266,9 +258,7 @@ def committed_by_companions(
     """The attempts that a companion proves committed, or may prove. At most one effect.
 
     Args:
-        entity: entity of the attempts.
         ids: id of each attempt's proving companion; None if not recorded.
-        memory: this process's memory of the entity.
     """
     recorded = tuple(dict.fromkeys(id for id in ids.values() if id is not None))
     if not recorded:

@@ -27,7 +27,6 @@ class Returned:
 
     Attributes:
         outcome: "returned"; or "parked": the message stays parked.
-        memory: for this process's next step on the entity.
     """
 
     outcome: Literal["returned", "parked"]
@@ -41,10 +40,8 @@ def give_back(entity: EntityRef, message: str, output: Output, memory: Memory) -
     everything parked before, however stale the replicas are.
 
     Args:
-        entity: receiver of the message.
         message: key of the message.
         output: the copy to send.
-        memory: this process's memory of the entity.
 
     Raises:
         StoredDataError: the parked document cannot be trusted.

@@ -54,7 +54,6 @@ def since_of_outputs(since: int | None, at: datetime, send_limit: timedelta) -> 
 
     Args:
         since: stable time of the message; None if untimed.
-        at: time of the attempt.
         send_limit: age above which nothing is sent under the message's time.
     """
     too_old = since is not None and milliseconds(at) - since > send_limit // MILLISECOND
@@ -70,7 +69,6 @@ def fresh_token(entity: EntityRef, purpose: str) -> Step[str | None]:
     At most 3 effects.
 
     Args:
-        entity: owner of the partition.
         purpose: key in the written document, of no message.
     """
     # Begin. The next document needs an id.
@@ -189,7 +187,6 @@ def require_own(entity: EntityRef, ledger: Ledger | None, protocol: str) -> None
     """Refuse an entity of another protocol.
 
     Args:
-        entity: the loaded entity.
         ledger: ledger of the document. None and an empty ledger, as of an absent entity, belong to no protocol.
         protocol: protocol configured for the entity type.
 
@@ -208,7 +205,6 @@ def remembering(memory: Memory, parts: EntityView, document: Json | None, etag: 
     """Memory for the next attempt, which may start from this document.
 
     Args:
-        memory: memory of this attempt.
         parts, document, etag: of the entity as loaded or saved.
     """
     if document is None or etag is None:
@@ -253,8 +249,6 @@ def fence(entity: EntityRef, view: View, absent: Json) -> Step[Memory | Again]:
     to fail on.
 
     Args:
-        entity: the entity to fence.
-        view: view of the entity.
         absent: id and partition key properties, saved if there is no document.
     """
     document = view.document

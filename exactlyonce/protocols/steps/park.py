@@ -16,8 +16,7 @@ from exactlyonce.errors import DamagedDocument, MalformedMessage
 from exactlyonce.protocols.steps.load import View, fence, load
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES
 from exactlyonce.records.library import ParkedMessage
-from exactlyonce.records.outbox import Output
-from exactlyonce.records.sequences import is_numbered, stated_place, without_place
+from exactlyonce.records.outbox import Output, is_numbered, stated_place, without_place
 from exactlyonce.values.envelope import EntityRef, Envelope, key_of, renewed_id
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.lifetimes import AHEAD
@@ -79,7 +78,6 @@ def put_aside(place: EntityRef, envelope: Envelope, reason: str, memory: Memory)
 
     Args:
         place: partition of the parked document; no entity.
-        envelope: the message.
         reason: why nothing could be decided. The reason is stored and logged, so it must not quote the message.
         memory: returned unchanged.
     """
@@ -112,7 +110,6 @@ def requeue(
         destination: logical name of the destination queue.
         limit: gives the age above which the message is refused, by its own time and the store's: an older copy may have been
             processed and forgotten. None for a receiver that never forgets the message.
-        memory: this process's memory of the entity.
         noted: seconds for which a note says that the message was sent.
 
     Raises:

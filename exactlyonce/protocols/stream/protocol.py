@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
+from typing import ClassVar, Final
 
 from jsonpatch import JsonPatch, JsonPatchException, make_patch
 from jsonpointer import JsonPointerException
@@ -89,8 +89,6 @@ def way_back(before: Point, after: Point, *, whole: bool) -> tuple[Json, bool]:
     """The `before` and `whole` of an entry.
 
     Args:
-        before: input of the handler.
-        after: result of the handler.
         whole: whether the whole state is required. The whole state is also stored if the patch would be no shorter, or would
             not lead back exactly: a patch loses the order of properties.
     """
@@ -139,7 +137,6 @@ def point_before(work: Work, version: int, loaded: tuple[StreamEntry, ...], ledg
         work: the entity, with the effect of events.
         version: version produced by the handler.
         loaded: entries, ordered by version; including those named by `versions_for`.
-        ledger: ledger of the entity as loaded.
         now: state of the entity as loaded.
 
     Raises:
@@ -234,42 +231,21 @@ class VersionStream:
         if not 1 <= self.snapshot_every <= MOST_BETWEEN_SNAPSHOTS:
             raise ConfigurationError(f"snapshot_every of a version stream is from 1 to {MOST_BETWEEN_SNAPSHOTS}.")
 
-    @property
-    def name(self) -> str:
-        """The name in ledgers."""
-        return "stream"
-
-    @property
-    def companions(self) -> bool:
-        """True: the stream lies in the entity's partition."""
-        return True
-
-    @property
-    def answers(self) -> bool:
-        """True: entries hold the answers."""
-        return True
-
-    @property
-    def unfinished(self) -> tuple[Unfinished, ...]:
-        """Entries of requests owe outputs. A message of a queue is redelivered, and handled again."""
-        return ("companions",)
-
-    @property
-    def group_limit(self) -> int:
-        """Most messages that one attempt may take."""
-        return BATCH_MESSAGES
+    name: ClassVar[str] = "stream"
+    companions: ClassVar[bool] = True
+    """The stream lies in the entity's partition."""
+    answers: ClassVar[bool] = True
+    """Entries hold the answers."""
+    unfinished: ClassVar[tuple[Unfinished, ...]] = ("companions",)
+    """Entries of requests owe outputs. A message of a queue is redelivered, and handled again."""
+    group_limit: ClassVar[int] = BATCH_MESSAGES
 
     def forgets(self, envelope: Envelope) -> bool:  # noqa: ARG002
         """True: entries of the stream go with age."""
         return True
 
     def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
-        """Process messages for one entity; copies of one message count once. At most 14 effects.
-
-        Raises:
-            StoredDataError: a document cannot be trusted.
-            ConfigurationError: the entity belongs to another protocol.
-        """
+        """Process messages for one entity; copies of one message count once. At most 14 effects."""
         messages = {key_of(envelope): envelope for envelope in work.messages}
         view = yield from self.load_state(work, memory)
         if isinstance(view, Again):
@@ -321,27 +297,18 @@ class VersionStream:
         return ledger
 
     def sweep(self, work: Work, memory: Memory) -> Step[Finished | Again]:
-        """Publish the outputs owed by entries of requests, and drop them. At most 3 effects, for at most 100 entries.
-
-        Raises:
-            StoredDataError: an entry cannot be trusted.
-        """
-        outcome = yield from sweep_records(work.entity, memory)
-        return outcome
+        """Publish the outputs owed by entries of requests, and drop them. At most 3 effects, for at most 100 entries."""
+        return sweep_records(work.entity, memory)
 
     def settle(self, work: Work, delivered: Envelope, reason: str, memory: Memory) -> Step[Settled | Again]:
         """Decide about a message given up by the host: handle it again as before, or park it. At most 9 effects."""
         (envelope,) = work.messages
         ids = (entry_id(work.entity, key_of(envelope)),)
-        settled = yield from settle(
-            self, work, delivered, reason, memory, finish=lambda view: _finished(work, view), ids=ids
-        )
-        return settled
+        return settle(self, work, delivered, reason, memory, finish=lambda view: _finished(work, view), ids=ids)
 
     def knows(self, entity: EntityRef, envelope: Envelope, memory: Memory) -> Step[bool | Again]:
         """Whether an entry of the stream proves a message processed. At most 4 effects."""
-        proved = yield from companions_know(self, entity, envelope, (entry_id(entity, key_of(envelope)),), memory)
-        return proved
+        return companions_know(self, entity, envelope, (entry_id(entity, key_of(envelope)),), memory)
 
     def committed(
         self, entity: EntityRef, authors: tuple[Author, ...], ledger: Ledger, memory: Memory
@@ -349,15 +316,13 @@ class VersionStream:
         """The attempts whose transaction is named by a stream entry. At most one effect."""
         del ledger
         ids = {author: entry_id(entity, author.message) for author in authors}
-        committed = yield from committed_by_companions(entity, ids, memory)
-        return committed
+        return committed_by_companions(entity, ids, memory)
 
     def clean(
         self, entity: EntityRef, candidates: tuple[tuple[str, str], ...], memory: Memory
     ) -> Step[Finished | Again]:
         """Delete old entries that the stream no longer needs, by its ledger. At most 5 effects."""
-        cleaned = yield from clean_by_ledger(self, entity, candidates, memory)
-        return cleaned
+        return clean_by_ledger(self, entity, candidates, memory)
 
 
 def require_same_kind(work: Work, ledger: Ledger) -> None:

@@ -33,7 +33,6 @@ class Missing:
     """Outputs missing in a read model.
 
     Attributes:
-        channel: channel of the outputs.
         first, last: first and last number.
     """
 
@@ -54,7 +53,6 @@ class Replayed:
     Attributes:
         sent: how many outputs were published again.
         following: the next version to replay; None after the last.
-        memory: for this process's next step on the entity.
     """
 
     sent: int
@@ -99,7 +97,6 @@ def replay(
         work: the entity and its handler, without messages.
         versions: first and last version; for missing outputs, the result of `versions_of`: a view without these versions is
             older.
-        memory: this process's memory of the entity.
         missing: the outputs to send; None for all.
 
     Raises:

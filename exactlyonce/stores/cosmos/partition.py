@@ -13,9 +13,8 @@ from typing import Any, Final, TypeVar
 from azure.core import MatchConditions
 from azure.cosmos.aio import ContainerProxy
 
-from exactlyonce.effects.effect import UNKNOWN, NoAnswer, Unknown
+from exactlyonce.effects.effect import UNKNOWN, AsyncAdapter, Busy, NoAnswer, Unknown
 from exactlyonce.effects.entity import Conflict
-from exactlyonce.effects.port import AsyncAdapter, Busy
 from exactlyonce.errors import InvalidMessage
 from exactlyonce.records.ledger import Page
 from exactlyonce.records.library import (

@@ -25,9 +25,8 @@ from typing import Any, Final
 from azure.core.exceptions import AzureError
 from azure.cosmos.exceptions import CosmosBatchOperationError, CosmosHttpResponseError
 
-from exactlyonce.effects.effect import BEHIND, UNKNOWN, NoAnswer, Unknown
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, Busy, NoAnswer, Unknown
 from exactlyonce.effects.entity import Conflict
-from exactlyonce.effects.port import Busy
 from exactlyonce.errors import (
     ConfigurationError,
     EntityRefused,

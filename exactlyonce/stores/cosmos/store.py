@@ -24,7 +24,7 @@ from exactlyonce.effects.companions import (
     ReplaceCompanions,
     SaveBatch,
 )
-from exactlyonce.effects.effect import UNKNOWN, NoAnswer, Unknown
+from exactlyonce.effects.effect import UNKNOWN, Busy, NoAnswer, Unknown, performs
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import (
     CLOSED,
@@ -59,7 +59,6 @@ from exactlyonce.effects.library import (
     WritePage,
     Written,
 )
-from exactlyonce.effects.port import Busy, performs
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.records.companions import KIND, Companion, companion_document, read_companion
 from exactlyonce.records.ledger import Page, read_page
@@ -92,7 +91,7 @@ from exactlyonce.stores.cosmos.partition import (
     without_system,
 )
 from exactlyonce.stores.cosmos.replies import Absent, Operation, Taken
-from exactlyonce.stores.refusals import require_entity_document, require_one_batch, require_same, unique_key_taken
+from exactlyonce.stores.refusals import not_an_entity, require_one_batch, require_same, unique_key_taken
 from exactlyonce.values.envelope import EntityRef, PartitionValue
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.session_tokens import later
@@ -127,7 +126,8 @@ class CosmosStore(CosmosContainers):
         if not isinstance(reply, Document):
             return reply
         properties = reply.properties
-        require_entity_document(effect.entity, properties)
+        if KIND in properties:
+            raise not_an_entity(effect.entity)
         return Loaded(Json.of(without_system(properties)), properties["_etag"], properties["_ts"], reply.token)
 
     @performs(SaveEntity)

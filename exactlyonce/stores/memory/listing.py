@@ -10,7 +10,7 @@ from exactlyonce.errors import ConfigurationError
 from exactlyonce.records.companions import KIND
 from exactlyonce.records.ledger import LEDGER, read_entity
 from exactlyonce.records.library import BOOKS, Search, read_book
-from exactlyonce.stores.memory.partitions import MemoryPartitions, Partition, Version
+from exactlyonce.stores.memory.store import MemoryStore, Partition, Version
 from exactlyonce.stores.port import (
     Condition,
     ListedBook,
@@ -27,13 +27,9 @@ _KEPT = ("kind", "message", "tx", "version", "at", "source", "owing_since")
 
 
 class MemoryListing:
-    """The listings; each is a single page.
+    """The listings; each is a single page."""
 
-    Args:
-        store: the store of the documents.
-    """
-
-    def __init__(self, store: MemoryPartitions) -> None:
+    def __init__(self, store: MemoryStore) -> None:
         self._store = store
 
     async def books(self, since: int) -> AsyncIterator[tuple[ListedBook, ...]]:

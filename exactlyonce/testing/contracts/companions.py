@@ -22,8 +22,7 @@ from exactlyonce.effects.companions import (
 from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.errors import DamagedDocument, NewerSchema
 from exactlyonce.records.companions import StreamEntry, entry_id, id_of, record_id
-from exactlyonce.records.outbox import OutputRef
-from exactlyonce.records.sequences import Place
+from exactlyonce.records.outbox import OutputRef, Place
 from exactlyonce.stores.port import AsyncStore
 from exactlyonce.testing.contracts.samples import (
     LEVELS,

@@ -20,9 +20,8 @@ from exactlyonce.effects.entity import Saved, SaveEntity
 from exactlyonce.effects.library import NoteSearch, WriteBook, Written
 from exactlyonce.records.ledger import Ledger
 from exactlyonce.records.ledger import entity_document as with_ledger
-from exactlyonce.records.library import BOOK_DIGITS, Book, Search, transaction
-from exactlyonce.records.outbox import Kept, OutboxEntry, Pending
-from exactlyonce.records.sequences import Place, Reception
+from exactlyonce.records.library import BOOK_DIGITS, Book, Search
+from exactlyonce.records.outbox import Kept, OutboxEntry, Pending, Place, Reception, transaction
 from exactlyonce.stores.port import AsyncListing, AsyncStore, Condition, ListedBook
 from exactlyonce.testing.contracts.samples import (
     LEVELS,

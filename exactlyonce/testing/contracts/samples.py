@@ -27,8 +27,7 @@ from exactlyonce.effects.library import (
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry, companion_document
 from exactlyonce.records.ledger import Mark, Page, written
 from exactlyonce.records.library import Book, ParkedMessage, RequestDocument, StagedOutputs
-from exactlyonce.records.outbox import Answer, Output, OutputRef
-from exactlyonce.records.sequences import LARGEST_NUMBER, Place
+from exactlyonce.records.outbox import LARGEST_NUMBER, Answer, Output, OutputRef, Place
 from exactlyonce.stores.port import AsyncStore
 from exactlyonce.values.envelope import EntityRef, PartitionValue
 from exactlyonce.values.frozen_json import Json

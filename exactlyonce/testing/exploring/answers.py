@@ -14,10 +14,9 @@ from exactlyonce.effects.library import KEPT, DeleteBlobs, FindPages, HasPages, 
 from exactlyonce.handling.messages import model_named
 from exactlyonce.records.ledger import CALL_TYPE
 from exactlyonce.records.library import BOOKS
-from exactlyonce.records.library import transaction as numbered
 from exactlyonce.records.outbox import Output
-from exactlyonce.stores.memory.partitions import Fate, Partition, Version
-from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.records.outbox import transaction as numbered
+from exactlyonce.stores.memory.store import Fate, MemoryStore, Partition, Version
 from exactlyonce.values.envelope import EntityRef, Envelope
 from exactlyonce.values.frozen_json import Json
 

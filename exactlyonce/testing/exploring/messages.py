@@ -10,7 +10,7 @@ from itertools import count
 from typing import Any, Final, NamedTuple
 
 from exactlyonce.attempt import Before, Handled, Memory, Work
-from exactlyonce.effects.effect import Begin, Begun, Effect, Step
+from exactlyonce.effects.effect import Begin, Begun, Effect, Opened, Step
 from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.effects.library import CloseNumbers, FindPaid, OpenNumbers
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError
@@ -20,7 +20,7 @@ from exactlyonce.handling.routes import Destination, Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.records.companions import KIND
 from exactlyonce.records.ledger import read_entity
-from exactlyonce.records.library import Opened, read_staged
+from exactlyonce.records.library import read_staged
 from exactlyonce.records.outbox import Kept, Output
 from exactlyonce.testing.app import App
 from exactlyonce.testing.exploring.answers import Answer, Answers, Documents, transaction

@@ -16,13 +16,11 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from exactlyonce.attempt import Before, Finished, Handled, Memory, Work
-from exactlyonce.effects.effect import Begin, Begun, Effect, Step
+from exactlyonce.effects.effect import Begin, Begun, Effect, Opened, Step
 from exactlyonce.effects.library import CloseNumbers, FindPaid, OpenNumbers
 from exactlyonce.errors import ExactlyOnceError
 from exactlyonce.handling.runner import AgeCheck, Runner
-from exactlyonce.records.library import Opened
-from exactlyonce.records.outbox import Output
-from exactlyonce.records.sequences import named_after
+from exactlyonce.records.outbox import Output, named_after
 from exactlyonce.testing.app import App
 from exactlyonce.testing.determinism import NonDeterministic, assert_deterministic
 from exactlyonce.testing.exploring.answers import Answer, Answers, Documents, transaction

@@ -39,8 +39,7 @@ from exactlyonce.credentials import default_credential
 from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.entity import PUBLISHED
 from exactlyonce.errors import ConfigurationError, TryAgainLater
-from exactlyonce.records.outbox import Output
-from exactlyonce.records.sequences import RECEIVER
+from exactlyonce.records.outbox import RECEIVER, Output
 from exactlyonce.transports.port import SendReply
 from exactlyonce.transports.service_bus.binding import MAX_BYTES, written
 

@@ -10,7 +10,7 @@ from typing import Any
 from aiohttp import web
 
 from exactlyonce.attempt import Again, Memory
-from exactlyonce.drivers.retry import Clock
+from exactlyonce.drivers.runtime import Clock
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.entity import PUBLISHED, Publish
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError

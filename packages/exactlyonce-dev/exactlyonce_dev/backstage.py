@@ -16,7 +16,7 @@ from aiohttp import web
 from azure.cosmos.exceptions import CosmosResourceNotFoundError
 from pydantic import TypeAdapter
 
-from exactlyonce.drivers.retry import SystemClock
+from exactlyonce.drivers.runtime import SystemClock
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError, TryAgainLater
 from exactlyonce.handling.entities import Entity
 from exactlyonce.hosting import ExactlyOnce

@@ -26,7 +26,6 @@ from exactlyonce.effects.library import Park
 from exactlyonce.errors import KeyReused
 from exactlyonce.raised import shown
 from exactlyonce.records.ledger import Ledger, read_entity
-from exactlyonce.records.library import Opened
 from exactlyonce.telemetry.tally import DUPLICATES, Outcome, Tally
 from exactlyonce.values.envelope import EntityRef, Envelope, Extensions, key_of, message_hash
 from exactlyonce.values.frozen_json import Json
@@ -230,7 +229,7 @@ class _Attempts:
         if isinstance(effect, Together):
             self._note(effect.first, reply[0])
             self._note(effect.second, reply[1])
-        elif isinstance(reply, (Begun, Opened)):
+        elif isinstance(reply, Begun):
             handled = {"handled": reply.at.isoformat()} | self._witness.body(self._entity, "before")
             for delivery in self._deliveries:
                 self._witness.tell({"delivery": delivery.number} | handled)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from exactlyonce import Outbox
 from exactlyonce.attempt import Again, Before, Finished, Memory, Work
 from exactlyonce.effects.effect import Begin, NoAnswer, Step
@@ -13,13 +15,8 @@ from exactlyonce.values.envelope import EntityRef, Envelope, key_of
 class Naive(Outbox):
     """Knows no duplicate, and publishes what is in memory. It saves on condition, so that it loses no update."""
 
-    @property
-    def name(self) -> str:
-        return "naive"
-
-    @property
-    def group_limit(self) -> int:
-        return 1
+    name: ClassVar[str] = "naive"
+    group_limit: ClassVar[int] = 1
 
     def forgets(self, envelope: Envelope) -> bool:
         del envelope

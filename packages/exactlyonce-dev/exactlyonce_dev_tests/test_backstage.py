@@ -18,7 +18,7 @@ from azure.functions import FunctionApp
 from azure.functions.queue import QueueMessage
 
 from exactlyonce import Context, Destination, Entity, Outbox, message
-from exactlyonce.drivers.retry import SystemClock
+from exactlyonce.drivers.runtime import SystemClock
 from exactlyonce.errors import HandlerError, KeyReused, TryAgainLater
 from exactlyonce.hosting import ExactlyOnce, Settings
 from exactlyonce.records.outbox import Output

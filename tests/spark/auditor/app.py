@@ -8,11 +8,11 @@ from random import Random
 from typing import Any
 
 from exactlyonce import Destination, Entity, Envelope, Outbox
-from exactlyonce.attempt import Strategy
-from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.lanes import Assignment, Lanes
+from exactlyonce.attempt import Strategy, Work
+from exactlyonce.drivers.driver import AsyncDriver, Backoff, Retrying
+from exactlyonce.drivers.lanes import Lanes
 from exactlyonce.drivers.publisher import Address, Publisher
-from exactlyonce.drivers.retry import Backoff, Retrying, Runtime
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.stores.cosmos.client import CosmosConnection
@@ -85,7 +85,7 @@ class App:
     async def _process(self, entity: Entity[Any], envelope: Envelope) -> None:
         ref = entity.ref_of(envelope)
         runner = Runner(entity, ref, self._routes)
-        await self._lanes.process(Assignment(ref, entity.strategy, runner, runner.absent, runner.evolve), envelope)
+        await self._lanes.process(entity.strategy, Work(ref, (), runner, runner.absent, runner.evolve), envelope)
 
 
 def shot(number: int, games: int = 8, prefix: str = "") -> Envelope:

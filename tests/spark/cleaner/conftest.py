@@ -16,7 +16,7 @@ from pyspark.sql import Row, SparkSession
 
 from exactlyonce import Envelope
 from exactlyonce.blobs.port import AsyncBlobs
-from exactlyonce.drivers.retry import Backoff
+from exactlyonce.drivers.driver import Backoff
 from exactlyonce.effects.library import Stage
 from exactlyonce.records.application import KIND
 from exactlyonce.records.ledger import LEDGER

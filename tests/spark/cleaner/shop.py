@@ -12,15 +12,15 @@ from typing import Any
 from azure.cosmos import CosmosClient, PartitionKey
 
 from exactlyonce import Colocated, Context, Entity, EntityKey, Envelope, Outbox, Resequencer, VersionStream, message
-from exactlyonce.attempt import Strategy
+from exactlyonce.attempt import Strategy, Work
 from exactlyonce.blobs.port import AsyncBlobs
-from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.lanes import BUDGET, Assignment, Lanes
+from exactlyonce.drivers.driver import AsyncDriver, Backoff, Retrying
+from exactlyonce.drivers.lanes import BUDGET, Lanes
 from exactlyonce.drivers.publisher import Address, Publisher
-from exactlyonce.drivers.retry import Backoff, Retrying, Runtime, SystemClock
+from exactlyonce.drivers.runtime import Runtime, SystemClock
 from exactlyonce.handling.routes import Destination, Routes
 from exactlyonce.handling.runner import Runner
-from exactlyonce.records.sequences import Place
+from exactlyonce.records.outbox import Place
 from exactlyonce.stores.cosmos.client import CosmosConnection
 from exactlyonce.stores.cosmos.partition import LIBRARY_PATH, EntityContainer
 from exactlyonce.stores.cosmos.store import CosmosStore
@@ -190,8 +190,8 @@ class App:
                 ref = entity.ref_of(envelope)
                 runner = Runner(entity, ref, self._routes)
                 judged = Lifetimes().refusal
-                assignment = Assignment(ref, entity.strategy, runner, runner.absent, runner.evolve, refusal=judged)
-                await self._lanes.process(assignment, envelope)
+                work = Work(ref, (), runner, runner.absent, runner.evolve, refusal=judged)
+                await self._lanes.process(entity.strategy, work, envelope)
 
         await asyncio.gather(*map(line, lines.values()))
         await self._lanes.quiesce()

@@ -10,7 +10,7 @@ import pytest
 
 from exactlyonce import ConfigurationError
 from exactlyonce.blobs.port import AwaitedBlobs, MemoryBlobs
-from exactlyonce.drivers.retry import Backoff
+from exactlyonce.drivers.driver import Backoff
 from exactlyonce.effects.library import WriteOnce
 from exactlyonce.records.blobs import Author, Blob
 from exactlyonce.values.envelope import EntityRef

@@ -10,7 +10,7 @@ import pytest
 
 from exactlyonce import Envelope
 from exactlyonce.attempt import Memory, Work
-from exactlyonce.drivers.retry import Backoff
+from exactlyonce.drivers.driver import Backoff
 from exactlyonce.effects.entity import Conflict, SaveEntity
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner

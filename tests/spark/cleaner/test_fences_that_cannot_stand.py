@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.driver import AsyncDriver, Backoff
 from exactlyonce.drivers.publisher import Publisher
-from exactlyonce.drivers.retry import Backoff, Runtime
+from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.effects.effect import Awaited
 from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.effects.library import LoadStaged, Stage
-from exactlyonce.effects.port import Awaited
 from exactlyonce.records.blobs import Author, ListedBlob
 from exactlyonce.records.library import StagedOutputs
 from exactlyonce.stores.memory.store import MemoryStore

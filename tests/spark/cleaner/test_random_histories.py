@@ -16,11 +16,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from exactlyonce import Envelope
-from exactlyonce.drivers.retry import Backoff
+from exactlyonce.drivers.driver import Backoff
 from exactlyonce.effects.companions import DeleteCompanions
 from exactlyonce.effects.library import DeletePages, DeleteStaged
 from exactlyonce.errors import DamagedDocument, DatabaseRestored, TooOldToJudge, TryAgainLater
-from exactlyonce.stores.memory.partitions import NoTrouble
+from exactlyonce.stores.memory.store import NoTrouble
 from exactlyonce.testing.guarantee import violations
 from exactlyonce.testing.world import Process, SeededTrouble, World
 from exactlyonce.values.envelope import STABLE_TIME, EntityRef, stable_text

@@ -17,8 +17,7 @@ from exactlyonce.protocols.steps.clean import is_candidate, last_entry
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry, companion_document
 from exactlyonce.records.ledger import LEDGER, KeptAnswer, Ledger, Mark, Page, entity_document, split, written
 from exactlyonce.records.library import BOOKS, Book, LibraryRecord, ParkedMessage, RequestDocument, StagedOutputs
-from exactlyonce.records.outbox import Answer, Kept, Output
-from exactlyonce.records.sequences import Place, Reception
+from exactlyonce.records.outbox import Answer, Kept, Output, Place, Reception
 from exactlyonce.stores.cosmos.partition import to_library
 from exactlyonce.values.envelope import EntityRef, message_hash, milliseconds
 from exactlyonce.values.frozen_json import Json

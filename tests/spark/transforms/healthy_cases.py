@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from exactlyonce.protocols.outbox.due import RELEASE
 from exactlyonce.records.ledger import KEPT, KeptAnswer, Ledger, written
-from exactlyonce.records.library import KEPT_FOR, transaction
-from exactlyonce.records.outbox import Answer, Kept
+from exactlyonce.records.library import KEPT_FOR
+from exactlyonce.records.outbox import Answer, Kept, transaction
 from exactlyonce.values.envelope import derived_id, message_hash, message_key, renewed_id
 from exactlyonce.values.frozen_json import Json
 from tests.spark.transforms.planting import (

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from exactlyonce.records.ledger import KeptAnswer, Page, written
-from exactlyonce.records.library import KEPT_FOR, transaction
-from exactlyonce.records.outbox import Answer, Kept
+from exactlyonce.records.library import KEPT_FOR
+from exactlyonce.records.outbox import Answer, Kept, transaction
 from exactlyonce.values.envelope import derived_id, message_hash
 from spark_jobs.transforms.schemas import LIBRARY
 from tests.spark.transforms.dumping import Stored

@@ -16,11 +16,9 @@ from typing import Any
 
 from exactlyonce import Colocated, Context, Destination, Entity, Outbox, Resequencer, TryAgainLater, VersionStream
 from exactlyonce.attempt import Strategy, Work
-from exactlyonce.drivers.lanes import Assignment
-from exactlyonce.drivers.retry import Backoff
+from exactlyonce.drivers.driver import Backoff
 from exactlyonce.handling.runner import AgeCheck, Runner
-from exactlyonce.stores.memory.partitions import NoTrouble, Partition, Version
-from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.stores.memory.store import MemoryStore, NoTrouble, Partition, Version
 from exactlyonce.testing.world import InstantClock, Process, SeededTrouble, World
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.lifetimes import CLOCK_TOLERANCE, Lifetimes, Retention
@@ -168,12 +166,12 @@ class Pipeline:
         runner, retention = Runner(type, ref, self.world.routes), LIFETIMES.retention.current
         handle = AgeCheck(runner, ref, LIFETIMES, type.strategy.forgets)
         limit = LIFETIMES.send_limit(self.clock.now())
-        assignment = Assignment(
-            *(ref, type.strategy, handle, runner.absent, runner.evolve, retention, LIFETIMES.refusal),
+        work = Work(
+            *(ref, (), handle, runner.absent, runner.evolve, retention, LIFETIMES.refusal),
             send_limit=limit,
             senders=frozenset({self.player_type, self.board_type}),
         )
-        await process._lanes.process(assignment, waiting.envelope)
+        await process._lanes.process(type.strategy, work, waiting.envelope)
 
     def fetch(self) -> None:
         """Take what arrived in the queue of the boards, some of it twice."""
@@ -222,7 +220,7 @@ class Pipeline:
         for partition in (*store.library.values(), *store.entities.values()):
             for version in partition.view(len(partition.log)).values():
                 if _may_go(version, oldest) and self.random.random() < 0.4:
-                    store._delete_unchanged(partition, version.id, version.etag)
+                    store._append(partition, version.id, None)
                     self.removed += 1
 
 

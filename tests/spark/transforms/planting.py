@@ -28,10 +28,8 @@ from exactlyonce.records.library import (
     RequestDocument,
     StagedOutputs,
     library_document,
-    transaction,
 )
-from exactlyonce.records.outbox import Answer, OutboxEntry, OutputRef, Pending
-from exactlyonce.records.sequences import Place, Reception
+from exactlyonce.records.outbox import Answer, OutboxEntry, OutputRef, Pending, Place, Reception, transaction
 from exactlyonce.stores.cosmos.partition import book_id, to_library
 from exactlyonce.values.envelope import EntityRef, Origin, derived_id, message_hash, message_key, milliseconds
 from exactlyonce.values.frozen_json import Json

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from exactlyonce.records.companions import NumberedMessage
 from exactlyonce.records.ledger import Ledger
-from exactlyonce.records.sequences import Reception
+from exactlyonce.records.outbox import Reception
 from exactlyonce.values.envelope import message_key
 from exactlyonce.values.frozen_json import Json
 from tests.spark.transforms.planting import (

@@ -13,8 +13,7 @@ from pyspark.sql.types import ArrayType, StructType
 from exactlyonce.records.companions import Companion, NumberedMessage
 from exactlyonce.records.ledger import KeptAnswer, Ledger, Mark
 from exactlyonce.records.library import LibraryRecord
-from exactlyonce.records.outbox import Kept, OutboxEntry, OutputRef, Pending
-from exactlyonce.records.sequences import Place, Reception
+from exactlyonce.records.outbox import Kept, OutboxEntry, OutputRef, Pending, Place, Reception
 from exactlyonce.values.envelope import EntityRef, message_hash
 from spark_jobs.source.port import RAW
 from spark_jobs.transforms import schemas

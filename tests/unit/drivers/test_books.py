@@ -13,12 +13,12 @@ import pytest
 
 from exactlyonce.drivers import book as shelves
 from exactlyonce.drivers.book import PROVED_EVERY, BlockingBooks, Books
-from exactlyonce.drivers.retry import Runtime
-from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.effects.effect import UNKNOWN, Busy, Opened
 from exactlyonce.effects.library import CloseNumbers, FindPaid, FoundBooks, OpenNumbers, ReadBooks, WriteBook
-from exactlyonce.effects.port import Busy
 from exactlyonce.errors import ConfigurationError
-from exactlyonce.records.library import KEPT_FOR, Book, Opened, number_of, transaction
+from exactlyonce.records.library import KEPT_FOR, Book
+from exactlyonce.records.outbox import number_of, transaction
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.loop import START, VirtualClock, VirtualLoop
 from exactlyonce.testing.world import ManualClock

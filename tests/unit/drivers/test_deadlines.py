@@ -10,11 +10,10 @@ import pytest
 
 from exactlyonce import TryAgainLater
 from exactlyonce.attempt import Again, Memory
-from exactlyonce.drivers.retry import Backoff, Pause, Retrying
-from exactlyonce.effects.effect import BEHIND, Effect, Step, Together
+from exactlyonce.drivers.driver import Backoff, Pause, Retrying
+from exactlyonce.effects.effect import BEHIND, Busy, Effect, Step, Together
 from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.effects.library import FindPages, FoundPages
-from exactlyonce.effects.port import Busy
 from exactlyonce.testing.world import ManualClock
 from tests.unit.drivers.waiting import ENTITY
 

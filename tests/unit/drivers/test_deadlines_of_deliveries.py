@@ -11,10 +11,10 @@ import pytest
 
 from exactlyonce import TryAgainLater
 from exactlyonce.attempt import Again, Finished, Memory, Work
-from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.lanes import Assignment, Lanes, Processed
+from exactlyonce.drivers.driver import AsyncDriver, Backoff, Retrying
+from exactlyonce.drivers.lanes import Lanes, Processed
 from exactlyonce.drivers.publisher import Publisher
-from exactlyonce.drivers.retry import Backoff, Retrying, Runtime
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.stores.memory.store import MemoryStore
@@ -58,8 +58,8 @@ class Lane:
         self.lanes = Lanes(driver, Retrying(Backoff(seconds=10), Random(1)), self.clock)
 
     async def deliver(self, *ids: str) -> list[asyncio.Task[Processed]]:
-        assignment = Assignment(ENTITY, self.strategy, lambda *_: pytest.fail("the strategy handles"), Json("{}"))
-        tasks = [asyncio.create_task(self.lanes.process(assignment, deposit(id))) for id in ids]
+        work = Work(ENTITY, (), lambda *_: pytest.fail("the strategy handles"), Json("{}"))
+        tasks = [asyncio.create_task(self.lanes.process(self.strategy, work, deposit(id))) for id in ids]
         await turn()
         return tasks
 

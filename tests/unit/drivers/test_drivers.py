@@ -13,19 +13,16 @@ import pytest
 from exactlyonce import ConfigurationError, Outbox
 from exactlyonce.attempt import Again, Finished, Memory, Settled, Work
 from exactlyonce.blobs.port import AwaitedBlobs, MemoryBlobs
-from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.blocking_driver import BlockingDriver
+from exactlyonce.drivers.driver import AsyncDriver, Backoff, BlockingDriver, Pause, Retrying
 from exactlyonce.drivers.publisher import Address, Publisher
-from exactlyonce.drivers.retry import Backoff, Pause, Retrying, Runtime
-from exactlyonce.effects.effect import Begin, Effect, Reply, Step, Together
+from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.effects.effect import Awaited, Begin, Busy, Effect, Reply, Step, Together
 from exactlyonce.effects.entity import PUBLISHED, LoadEntity, Publish, SaveEntity
 from exactlyonce.effects.library import KEPT, DeleteBlobs, HasPages, WriteOnce
-from exactlyonce.effects.port import Awaited, Busy
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.records.blobs import Blob
-from exactlyonce.stores.memory.partitions import Fate
-from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.stores.memory.store import Fate, MemoryStore
 from exactlyonce.testing.world import InstantClock, SeededTrouble
 from exactlyonce.transports.port import MemoryTransport, SendReply
 from exactlyonce.values.envelope import Envelope

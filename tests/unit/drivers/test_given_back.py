@@ -12,13 +12,12 @@ import pytest
 
 from exactlyonce import Colocated, Envelope, TryAgainLater, VersionStream
 from exactlyonce.attempt import Memory, Settled, Strategy, Work
-from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.lanes import Assignment, Lanes, Processed
+from exactlyonce.drivers.driver import AsyncDriver, Backoff, Retrying
+from exactlyonce.drivers.lanes import Lanes, Processed
 from exactlyonce.drivers.publisher import Address, Publisher
-from exactlyonce.drivers.retry import Backoff, Retrying, Runtime
-from exactlyonce.effects.effect import Effect
+from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.effects.effect import Awaited, Effect
 from exactlyonce.effects.library import CloseNumbers, OpenNumbers
-from exactlyonce.effects.port import Awaited
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.outbox.protocol import Outbox
@@ -53,10 +52,10 @@ class Game:
         self.lanes = Lanes(driver, self.retrying, self.clock)
         entity = accounts(strategy)
         self.runner = Runner(entity, ENTITY, Routes.to((ledger_queue,), publisher.limits))
-        self.assignment = Assignment(ENTITY, strategy, self.runner, self.runner.absent)
+        self.strategy, self.work = strategy, Work(ENTITY, (), self.runner, self.runner.absent)
 
     async def deliver(self, envelope: Envelope) -> asyncio.Task[Processed]:
-        task = asyncio.create_task(self.lanes.process(self.assignment, envelope))
+        task = asyncio.create_task(self.lanes.process(self.strategy, self.work, envelope))
         await turn()
         return task
 
@@ -111,7 +110,7 @@ async def test_a_message_parked_meanwhile_is_not_committed_by_the_attempt_under_
 async def test_a_message_parked_meanwhile_is_not_committed_by_the_attempt_after_a_conflict(game: Game) -> None:
     _, n = await two_in_one_group(game)
     work = Work(ENTITY, (deposit("other"),), game.runner, game.runner.absent)
-    strategy = game.assignment.strategy
+    strategy = game.strategy
     await game.settler.process(game.retrying, ENTITY, lambda memory: strategy.attempt(work, memory), Memory())
     assert await game.settle(deposit("m")) == "parked"
     while game.slow.waiting:

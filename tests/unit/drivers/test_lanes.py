@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import timedelta
 
 import pytest
 
 from exactlyonce import ExactlyOnceError, TryAgainLater
 from exactlyonce.attempt import Again, Finished, Memory, Remembered, Work
-from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.lanes import Assignment, Lanes, Processed
+from exactlyonce.drivers.driver import AsyncDriver, Backoff, Pause, Retrying
+from exactlyonce.drivers.lanes import Lanes, Processed
 from exactlyonce.drivers.publisher import Publisher
-from exactlyonce.drivers.retry import Backoff, Pause, Retrying, Runtime
-from exactlyonce.effects.effect import Step
+from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.effects.effect import Awaited, Opened, Step
 from exactlyonce.effects.library import CloseNumbers, FoundBooks, OpenNumbers, ReadBooks
-from exactlyonce.effects.port import Awaited
 from exactlyonce.errors import HandlerFailed
-from exactlyonce.records.library import Opened, number_of
+from exactlyonce.records.outbox import number_of
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.world import ManualClock
 from exactlyonce.values.envelope import EntityRef, key_of
@@ -78,8 +76,8 @@ class Setting:
         self.lanes = Lanes(self.driver, Retrying(Backoff(), runtime.random), self.clock, memory=3_000)
 
     def deliver(self, id: str, entity: EntityRef = ENTITY) -> asyncio.Task[Processed]:
-        assignment = Assignment(entity, self.strategy, lambda *_: pytest.fail("the strategy handles"), Json("{}"))
-        return asyncio.create_task(self.lanes.process(assignment, deposit(id)))
+        work = Work(entity, (), lambda *_: pytest.fail("the strategy handles"), Json("{}"))
+        return asyncio.create_task(self.lanes.process(self.strategy, work, deposit(id)))
 
     async def after(self, seconds: float) -> None:
         """Let everybody run, move the clock, and let everybody run again."""
@@ -268,23 +266,6 @@ async def test_no_task_is_left_of_what_is_done(setting: Setting) -> None:
         setting.deliver(f"m-{number}", EntityRef("account", (f"{number}",), f"{number}"))
     await setting.after(1)
     assert asyncio.all_tasks() == before
-
-
-async def test_the_work_of_an_attempt_has_all_that_its_assignment_says(setting: Setting) -> None:
-    given = Assignment(
-        ENTITY,
-        setting.strategy,
-        lambda *_: pytest.fail("the strategy handles"),
-        Json("{}"),
-        retention=timedelta(days=1),
-        send_limit=timedelta(days=2),
-        page_lifetime=timedelta(days=3),
-        senders=frozenset({"account"}),
-    )
-    work = given.work([deposit("m-1")])
-    assert work.messages == (deposit("m-1"),)
-    assert (work.retention.days, work.send_limit.days, work.page_lifetime.days) == (1, 2, 3)
-    assert work.senders == {"account"}
 
 
 async def test_quiescing_waits_for_attempts_under_way(setting: Setting) -> None:

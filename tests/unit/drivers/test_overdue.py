@@ -7,17 +7,15 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.driver import AsyncDriver
 from exactlyonce.drivers.overdue import divided, place_of
 from exactlyonce.drivers.publisher import Address, Publisher
-from exactlyonce.drivers.retry import Runtime
-from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.effects.effect import UNKNOWN, Awaited
 from exactlyonce.effects.entity import PUBLISHED, Publish
 from exactlyonce.effects.library import FoundParked, LoadParked
-from exactlyonce.effects.port import Awaited
 from exactlyonce.records.ledger import CALL_TYPE
-from exactlyonce.records.outbox import Output
-from exactlyonce.records.sequences import Place
+from exactlyonce.records.outbox import Output, Place
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.world import ManualClock
 from exactlyonce.transports.port import MemoryTransport

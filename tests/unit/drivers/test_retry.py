@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 
 from exactlyonce import TryAgainLater
 from exactlyonce.attempt import Again, Finished, Memory, Settled
-from exactlyonce.drivers.retry import Backoff, Pause, Retrying
-from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect, Step, Together
+from exactlyonce.drivers.driver import Backoff, Pause, Retrying
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, Busy, Effect, Step, Together
 from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.effects.library import FindPages, FoundPages
-from exactlyonce.effects.port import Busy
 from exactlyonce.errors import LedgerRemoved
 from tests.unit.drivers.waiting import ENTITY
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from exactlyonce.effects.effect import Effect, Reply
+from exactlyonce.effects.effect import Awaited, Busy, Effect, Reply
 from exactlyonce.effects.entity import LoadEntity
-from exactlyonce.effects.port import Awaited, Busy
 from exactlyonce.stores.memory.store import MemoryStore
 from tests.samples import accounts
 

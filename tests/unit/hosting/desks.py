@@ -12,7 +12,7 @@ import azure.functions as func
 
 from exactlyonce import Entity, TryAgainLater
 from exactlyonce.attempt import Strategy
-from exactlyonce.drivers.retry import Clock, Runtime
+from exactlyonce.drivers.runtime import Clock, Runtime
 from exactlyonce.hosting.deliveries.triggers import Failures
 from exactlyonce.hosting.requests.asker import Answered, Asker, Keys, Request
 from exactlyonce.hosting.requests.door import Door
@@ -20,7 +20,7 @@ from exactlyonce.hosting.requests.opened_door import OpenedDoor, Requests
 from exactlyonce.hosting.upkeep.sweeper import Sweeper, Swept
 from exactlyonce.records.outbox import Output
 from exactlyonce.stores.memory.listing import MemoryListing
-from exactlyonce.stores.memory.partitions import Trouble
+from exactlyonce.stores.memory.store import Trouble
 from exactlyonce.testing.world import InstantClock, World
 from tests.answering import Add, Counter, added_queue, counters
 from tests.unit.hosting.settlers import maintenance, ready, receiver, settler

@@ -11,11 +11,11 @@ import pytest
 from azure.functions.queue import QueueMessage
 
 from exactlyonce import Destination, Entity, Envelope, TryAgainLater
-from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.driver import AsyncDriver, Backoff, Retrying
 from exactlyonce.drivers.lanes import Lanes
-from exactlyonce.drivers.retry import Backoff, Clock, Retrying, Runtime
+from exactlyonce.drivers.runtime import Clock, Runtime
+from exactlyonce.effects.effect import Awaited
 from exactlyonce.effects.library import FoundParked, LoadParked
-from exactlyonce.effects.port import Awaited
 from exactlyonce.errors import HandlerFailed
 from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
 from exactlyonce.hosting.deliveries.maintenance import Maintenance

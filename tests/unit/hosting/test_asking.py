@@ -14,7 +14,7 @@ from exactlyonce import Colocated, ConfigurationError, Outbox, Resequencer, TryA
 from exactlyonce.attempt import Strategy
 from exactlyonce.errors import HandlerFailed, KeyReused, TooOldToJudge
 from exactlyonce.hosting.requests.asker import MOST_ASKED, Answered, Asker, Request, require_answers
-from exactlyonce.stores.memory.partitions import Fate
+from exactlyonce.stores.memory.store import Fate
 from exactlyonce.testing.guarantee import violations
 from exactlyonce.testing.world import InstantClock, SeededTrouble
 from exactlyonce.values.lifetimes import Lifetimes

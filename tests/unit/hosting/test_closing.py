@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from exactlyonce import Destination, TryAgainLater
-from exactlyonce.effects.effect import Effect
+from exactlyonce.effects.effect import Effect, Opened
 from exactlyonce.effects.library import CloseNumbers, OpenNumbers, WriteBook, Written
 from exactlyonce.hosting import ExactlyOnce, StorageConnection
-from exactlyonce.records.library import Book, Opened
+from exactlyonce.records.library import Book
 from exactlyonce.stores.cosmos.store import CosmosStore
 from tests.samples import Deposit, accounts
 from tests.unit.hosting.test_application import application

@@ -13,7 +13,7 @@ from exactlyonce.effects.entity import LoadEntity, SaveEntity
 from exactlyonce.hosting.upkeep.operator import noted_for
 from exactlyonce.protocols.steps.load import with_ledger
 from exactlyonce.records.ledger import Ledger, read_entity
-from exactlyonce.records.sequences import Place, Sequence
+from exactlyonce.records.outbox import Place, Sequence
 from exactlyonce.values.envelope import EntityRef, key_of
 from exactlyonce.values.lifetimes import Retention
 from tests.samples import deposit

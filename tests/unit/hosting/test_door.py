@@ -21,7 +21,7 @@ from exactlyonce.errors import (
 )
 from exactlyonce.hosting.requests.asker import Asker
 from exactlyonce.hosting.requests.door import Door, problem_of
-from exactlyonce.stores.memory.partitions import Fate
+from exactlyonce.stores.memory.store import Fate
 from exactlyonce.testing.world import InstantClock
 from tests.answering import Add
 from tests.unit.fated import Fated

@@ -13,7 +13,7 @@ import pytest
 from exactlyonce import Colocated, ConfigurationError, Outbox, TryAgainLater
 from exactlyonce.hosting.requests.opened_door import OpenedDoor, Requests, require_requests, token_of, token_text
 from exactlyonce.protocols.outbox.requests import Opened
-from exactlyonce.stores.memory.partitions import Fate
+from exactlyonce.stores.memory.store import Fate
 from tests.answering import Add, counters
 from tests.unit.fated import Fated
 from tests.unit.hosting.desks import Desk, no_time, not_ready, told

@@ -17,7 +17,7 @@ from exactlyonce.hosting.deliveries.maintenance import Maintenance
 from exactlyonce.hosting.deliveries.poison import UNREADABLE, require_readable
 from exactlyonce.hosting.deliveries.settlement import aside_place
 from exactlyonce.hosting.deliveries.triggers import MOST, Failures
-from exactlyonce.stores.memory.partitions import Fate
+from exactlyonce.stores.memory.store import Fate
 from exactlyonce.values.envelope import key_of, message_key
 from exactlyonce.values.frozen_json import Json
 from tests.samples import accounts, breaking, deposit

@@ -22,10 +22,9 @@ from exactlyonce import (
     message,
 )
 from exactlyonce.attempt import Strategy
-from exactlyonce.effects.effect import NoAnswer, Unknown
+from exactlyonce.effects.effect import Busy, NoAnswer, Unknown
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import WriteBook, Written
-from exactlyonce.effects.port import Busy
 from exactlyonce.errors import HandlerFailed, InvalidMessage, MalformedMessage
 from exactlyonce.hosting.deliveries.poison import UNREADABLE, PoisonSettler
 from exactlyonce.hosting.deliveries.settlement import aside_place

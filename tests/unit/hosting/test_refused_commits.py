@@ -12,8 +12,7 @@ from exactlyonce.errors import HandlerFailed, UniqueKeyTaken
 from exactlyonce.hosting.deliveries.poison import PoisonSettler
 from exactlyonce.hosting.deliveries.settlement import aside_place
 from exactlyonce.hosting.deliveries.triggers import Failures
-from exactlyonce.stores.memory.partitions import Fate
-from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.stores.memory.store import Fate, MemoryStore
 from exactlyonce.testing.world import InstantClock, ManualClock, World
 from exactlyonce.values.envelope import EntityRef
 from tests.people import UNIQUE_KEYS, leave, move, people, welcomes

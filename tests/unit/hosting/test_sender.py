@@ -9,11 +9,11 @@ import pytest
 from exactlyonce import Destination, Envelope, TryAgainLater
 from exactlyonce.blobs.port import AwaitedBlobs, MemoryBlobs
 from exactlyonce.drivers.publisher import Address, Publisher
-from exactlyonce.drivers.retry import Runtime
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.handling.routes import Routes
 from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
 from exactlyonce.hosting.wiring import Sender
-from exactlyonce.records.sequences import RECEIVER
+from exactlyonce.records.outbox import RECEIVER
 from exactlyonce.testing.world import ManualClock
 from exactlyonce.transports.port import MemoryTransport
 from exactlyonce.values.envelope import milliseconds

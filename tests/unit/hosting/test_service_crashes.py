@@ -12,10 +12,9 @@ from typing import Any
 import azure.functions as func
 import pytest
 
-from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.retry import Backoff, Retrying, Runtime
-from exactlyonce.effects.effect import Effect, Together
-from exactlyonce.effects.port import Awaited
+from exactlyonce.drivers.driver import AsyncDriver, Backoff, Retrying
+from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.effects.effect import Awaited, Effect, Together
 from exactlyonce.hosting.deliveries.maintenance import Maintenance
 from exactlyonce.testing.world import World
 from tests.unit.hosting import desks

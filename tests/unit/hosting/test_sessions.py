@@ -12,8 +12,7 @@ from exactlyonce import Context, Destination, message
 from exactlyonce.attempt import Before
 from exactlyonce.errors import HandlerFailed
 from exactlyonce.handling.routes import Routes
-from exactlyonce.records.outbox import Output
-from exactlyonce.records.sequences import NUMBER, RECEIVER
+from exactlyonce.records.outbox import NUMBER, RECEIVER, Output
 from exactlyonce.values.envelope import EntityRef, Origin
 
 

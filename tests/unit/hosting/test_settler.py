@@ -12,7 +12,7 @@ from exactlyonce import Colocated, ConfigurationError, Envelope, Outbox, Reseque
 from exactlyonce.attempt import Strategy
 from exactlyonce.errors import NewerSchema
 from exactlyonce.hosting.deliveries.settlement import FIRST_DELAY, LONGEST_DELAY, UNEXPLAINED_ROUNDS, aside_place
-from exactlyonce.stores.memory.partitions import Fate, NoTrouble
+from exactlyonce.stores.memory.store import Fate, NoTrouble
 from exactlyonce.values.lifetimes import Lifetimes
 from tests.samples import accounts, breaking, deposit
 from tests.unit.boards import BOARDS, scored

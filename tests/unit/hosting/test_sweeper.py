@@ -26,8 +26,9 @@ from exactlyonce import (
     VersionStream,
 )
 from exactlyonce.attempt import Again, Finished, Memory, Strategy, Work
+from exactlyonce.drivers.driver import Backoff
 from exactlyonce.drivers.publisher import Address, Publisher
-from exactlyonce.drivers.retry import Backoff, Clock, Runtime
+from exactlyonce.drivers.runtime import Clock, Runtime
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.library import WriteBook
 from exactlyonce.hosting.config.functions import EVERY_MINUTE, register_sweeper
@@ -36,8 +37,7 @@ from exactlyonce.hosting.upkeep.sweeper import LONGEST, Sweeper
 from exactlyonce.records.library import Search
 from exactlyonce.records.outbox import Output
 from exactlyonce.stores.memory.listing import MemoryListing
-from exactlyonce.stores.memory.partitions import Fate, NoTrouble
-from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.stores.memory.store import Fate, MemoryStore, NoTrouble
 from exactlyonce.stores.port import AsyncListing, ListedBook
 from exactlyonce.testing.world import World
 from exactlyonce.transports.port import MemoryTransport

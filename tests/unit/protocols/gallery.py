@@ -16,8 +16,7 @@ from exactlyonce.protocols.resequencer.protocol import Resequencer
 from exactlyonce.protocols.steps.clean import clean_blobs
 from exactlyonce.protocols.stream.protocol import VersionStream
 from exactlyonce.records.blobs import Author, Blob
-from exactlyonce.records.library import number_of
-from exactlyonce.records.sequences import Place
+from exactlyonce.records.outbox import Place, number_of
 from exactlyonce.values.envelope import Envelope, key_of
 from exactlyonce.values.frozen_json import Json
 from tests.samples import deposit

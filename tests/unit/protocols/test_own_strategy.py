@@ -17,8 +17,8 @@ import pytest
 from exactlyonce import Context, Destination, Entity, Envelope, TryAgainLater, message
 from exactlyonce.attempt import Strategy
 from exactlyonce.errors import HandlerFailed
-from exactlyonce.records.sequences import Place
-from exactlyonce.stores.memory.partitions import Fate
+from exactlyonce.records.outbox import Place
+from exactlyonce.stores.memory.store import Fate
 from exactlyonce.testing.world import SeededTrouble, World
 from exactlyonce.values.frozen_json import Json
 from tests.asking import unhandled

@@ -8,7 +8,8 @@ from datetime import datetime, timezone
 import pytest
 
 from exactlyonce.errors import DamagedDocument
-from exactlyonce.records.library import Book, Search, books_of, library_document, number_of, read_book, transaction
+from exactlyonce.records.library import Book, Search, library_document, read_book
+from exactlyonce.records.outbox import books_of, number_of, transaction
 
 ID = "0123456789abcdef0123"
 WRITTEN = 1_795_662_000

@@ -26,7 +26,7 @@ from exactlyonce.records.companions import (
     read_companion,
     record_id,
 )
-from exactlyonce.records.sequences import LARGEST_NUMBER, Place
+from exactlyonce.records.outbox import LARGEST_NUMBER, Place
 from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json
 from tests.unit.records.test_records import AT, COUNTS, GAME, JSONS, MOMENTS, OUTPUT, OUTPUTS, REFERENCES

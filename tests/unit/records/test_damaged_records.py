@@ -26,7 +26,7 @@ from exactlyonce.records.library import (
     read_request,
     read_staged,
 )
-from exactlyonce.records.sequences import Reception
+from exactlyonce.records.outbox import Reception
 from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json
 from tests.unit.bookkeeping import BOOK

@@ -8,8 +8,7 @@ from datetime import datetime, timedelta, timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exactlyonce.records.outbox import OutboxEntry, Output, Pending, pending
-from exactlyonce.records.sequences import Place, Sequence
+from exactlyonce.records.outbox import OutboxEntry, Output, Pending, Place, Sequence, pending
 from exactlyonce.values.envelope import DATAREF, STABLE_TIME, EntityRef, Envelope, derived_id, stable_text
 from exactlyonce.values.frozen_json import Json, read_shape, write_shape
 

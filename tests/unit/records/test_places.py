@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exactlyonce.errors import InvalidMessage
-from exactlyonce.records.sequences import LARGEST_NUMBER, LONGEST_CHANNEL, Place, is_numbered, place_of, stated_place
+from exactlyonce.records.outbox import LARGEST_NUMBER, LONGEST_CHANNEL, Place, is_numbered, place_of, stated_place
 from exactlyonce.values.envelope import EntityRef, Envelope
 from exactlyonce.values.frozen_json import Json
 

@@ -36,8 +36,21 @@ from exactlyonce.records.library import (
     read_request,
     read_staged,
 )
-from exactlyonce.records.outbox import Answer, Kept, OutboxEntry, Output, OutputRef, Pending, digest
-from exactlyonce.records.sequences import LARGEST_NUMBER, Place, Ranges, Reception, Sequence, with_number
+from exactlyonce.records.outbox import (
+    LARGEST_NUMBER,
+    Answer,
+    Kept,
+    OutboxEntry,
+    Output,
+    OutputRef,
+    Pending,
+    Place,
+    Ranges,
+    Reception,
+    Sequence,
+    digest,
+    with_number,
+)
 from exactlyonce.values.envelope import EntityRef, message_hash
 from exactlyonce.values.frozen_json import Json
 from tests.unit.bookkeeping import BOOK, tx

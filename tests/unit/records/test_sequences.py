@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exactlyonce.records.sequences import LONGEST_CHANNEL, Place, Sequence, Sequences, channel_id, numbered
+from exactlyonce.records.outbox import LONGEST_CHANNEL, Place, Sequence, Sequences, channel_id, numbered
 from tests.unit.bookkeeping import tx
 
 AT = datetime(2026, 1, 1, tzinfo=timezone.utc)

@@ -25,9 +25,8 @@ from azure.cosmos.exceptions import (
     CosmosResourceNotFoundError,
 )
 
-from exactlyonce.effects.effect import BEHIND, UNKNOWN
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, Busy
 from exactlyonce.effects.entity import Conflict
-from exactlyonce.effects.port import Busy
 from exactlyonce.errors import (
     ConfigurationError,
     EntityRefused,

@@ -20,8 +20,7 @@ from exactlyonce.effects.companions import (
 from exactlyonce.effects.effect import BEHIND, UNKNOWN
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved
 from exactlyonce.records.companions import id_of
-from exactlyonce.stores.memory.partitions import Fate
-from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.stores.memory.store import Fate, MemoryStore
 from exactlyonce.testing.contracts.samples import a_colocated, an_entry
 from tests.unit.stores.test_memory_store import BODY, ENTITY, Scripted, troubled, written
 

@@ -14,12 +14,10 @@ import pytest
 
 from exactlyonce.effects import library
 from exactlyonce.effects.companions import SaveBatch
-from exactlyonce.effects.effect import BEHIND, UNKNOWN
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, Busy
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.port import Busy
 from exactlyonce.records.library import ParkedMessage, StagedOutputs
-from exactlyonce.stores.memory.partitions import Fate
-from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.stores.memory.store import Fate, MemoryStore
 from exactlyonce.testing.contracts.samples import AT, DAY, a_book, a_page
 from exactlyonce.testing.world import ManualClock
 from exactlyonce.values.envelope import EntityRef

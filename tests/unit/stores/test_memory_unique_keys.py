@@ -8,12 +8,10 @@ from typing import Any
 import pytest
 
 from exactlyonce.effects.companions import SaveBatch
-from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.effects.effect import UNKNOWN, Busy
 from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
-from exactlyonce.effects.port import Busy
 from exactlyonce.errors import UniqueKeyTaken
-from exactlyonce.stores.memory.partitions import Fate
-from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.stores.memory.store import Fate, MemoryStore
 from exactlyonce.testing.contracts.samples import AT
 from exactlyonce.testing.world import ManualClock
 from exactlyonce.values.envelope import EntityRef

@@ -10,11 +10,12 @@ from opentelemetry.sdk.metrics.export import HistogramDataPoint
 
 from demo.stack import create_containers
 from exactlyonce import Envelope, Outbox
-from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.lanes import BUDGET, Assignment, Lanes
+from exactlyonce.attempt import Work
+from exactlyonce.drivers.driver import AsyncDriver, Backoff, Retrying
+from exactlyonce.drivers.lanes import BUDGET, Lanes
 from exactlyonce.drivers.observer import ObserverSlot
 from exactlyonce.drivers.publisher import Address, Publisher
-from exactlyonce.drivers.retry import Backoff, Retrying, Runtime
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.stores.cosmos.client import CosmosConnection
@@ -52,7 +53,7 @@ async def process(emulator: RunningEmulator, observed: Observed | None, ids: tup
     for id in ids:
         data = Json.of({"game_id": ids[0], "position": 1})
         shot = Envelope("http", id, "shooting-range.fire-at", data, SENT)
-        await lanes.process(Assignment(ref, Outbox(), runner, runner.absent), shot)
+        await lanes.process(Outbox(), Work(ref, (), runner, runner.absent), shot)
     lanes.abandon()
     await connection.close()
 

@@ -8,7 +8,7 @@ import pytest
 
 from exactlyonce import Colocated, Destination, Envelope, Outbox, VersionStream
 from exactlyonce.attempt import Strategy, Work
-from exactlyonce.drivers.retry import Backoff
+from exactlyonce.drivers.driver import Backoff
 from exactlyonce.errors import TryAgainLater
 from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.stream.replay import replay

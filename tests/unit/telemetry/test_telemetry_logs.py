@@ -11,9 +11,9 @@ import pytest
 
 from exactlyonce import Colocated, Context, Entity, Envelope, ExactlyOnceError, Outbox, Resequencer, VersionStream
 from exactlyonce.attempt import Strategy
-from exactlyonce.drivers.retry import Backoff
-from exactlyonce.records.sequences import Place
-from exactlyonce.stores.memory.partitions import Fate
+from exactlyonce.drivers.driver import Backoff
+from exactlyonce.records.outbox import Place
+from exactlyonce.stores.memory.store import Fate
 from exactlyonce.testing.world import SeededTrouble, World
 from exactlyonce.values.frozen_json import Json
 from tests.samples import SENT, Account, Deposit, Deposited, ledger_queue

@@ -14,16 +14,14 @@ import pytest
 
 from exactlyonce import Colocated, Envelope, Outbox, Resequencer, TryAgainLater, VersionStream
 from exactlyonce.attempt import Strategy, Work
-from exactlyonce.drivers.retry import Backoff
-from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect, Reply
+from exactlyonce.drivers.driver import Backoff
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, Busy, Effect, Reply
 from exactlyonce.effects.entity import Conflict
 from exactlyonce.effects.library import WriteBook, Written
-from exactlyonce.effects.port import Busy
 from exactlyonce.handling.runner import Runner
 from exactlyonce.records.library import Book
-from exactlyonce.records.sequences import Place
-from exactlyonce.stores.memory.partitions import Fate
-from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.records.outbox import Place
+from exactlyonce.stores.memory.store import Fate, MemoryStore
 from exactlyonce.telemetry import metrics as names
 from exactlyonce.testing.world import InstantClock, ManualClock, Process, SeededTrouble, World
 from exactlyonce.values.frozen_json import Json

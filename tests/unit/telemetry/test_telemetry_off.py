@@ -14,8 +14,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from exactlyonce import Colocated, Outbox, VersionStream
 from exactlyonce.attempt import Strategy
 from exactlyonce.drivers.observer import Observer, ObserverSlot
-from exactlyonce.effects.effect import Effect, Reply
-from exactlyonce.effects.port import Busy
+from exactlyonce.effects.effect import Busy, Effect, Reply
 from exactlyonce.hosting.accounts.port import observer_of_this_process
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.telemetry import opentelemetry as telemetry

@@ -11,7 +11,7 @@ from opentelemetry import trace
 from opentelemetry.trace import SpanKind, StatusCode
 
 from exactlyonce import Envelope, ExactlyOnceError, Outbox
-from exactlyonce.stores.memory.partitions import Fate
+from exactlyonce.stores.memory.store import Fate
 from exactlyonce.telemetry.spans import AttemptSpans
 from exactlyonce.testing.world import ManualClock, World
 from exactlyonce.values.frozen_json import Json

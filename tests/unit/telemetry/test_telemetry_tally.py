@@ -9,16 +9,14 @@ import pytest
 
 from exactlyonce.attempt import Again, Finished, Memory
 from exactlyonce.effects.companions import FoundCompanions, LoadCompanions, SaveBatch
-from exactlyonce.effects.effect import UNKNOWN, Begin, Begun
+from exactlyonce.effects.effect import UNKNOWN, Begin, Begun, Opened
 from exactlyonce.effects.effect import Together as Both
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import FindPages, FindPaid, FoundPages, OpenNumbers
 from exactlyonce.errors import HandlerFailed
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry
 from exactlyonce.records.ledger import Ledger, Mark, Page, entity_document, written
-from exactlyonce.records.library import Opened
-from exactlyonce.records.outbox import OutboxEntry
-from exactlyonce.records.sequences import Place
+from exactlyonce.records.outbox import OutboxEntry, Place
 from exactlyonce.telemetry.tally import Tally
 from exactlyonce.values.envelope import EntityRef, message_hash, milliseconds
 from exactlyonce.values.frozen_json import Json

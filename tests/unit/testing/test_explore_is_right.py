@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from exactlyonce import ConfigurationError
 from exactlyonce.effects.library import FindPages, WritePage
 from exactlyonce.protocols.outbox.draft import MOST_MARKS
-from exactlyonce.records.library import BOOK_DIGITS, number_of
-from exactlyonce.records.sequences import named_after
+from exactlyonce.records.library import BOOK_DIGITS
+from exactlyonce.records.outbox import named_after, number_of
 from exactlyonce.testing import Explored, InvariantBroken, Progress, Seen, Unexplored, explore
 from exactlyonce.testing.exploring.answers import Answers, Documents, transaction
 from tests.unit.testing.applications import APPLICATIONS, KEYS, STRATEGIES, Account, Opened, Put, Tick

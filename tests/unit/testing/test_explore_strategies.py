@@ -11,11 +11,10 @@ from pydantic import BaseModel
 
 from exactlyonce import Context, Destination, Entity, Outbox, message
 from exactlyonce.attempt import Again, Before, Finished, Handled, Memory, Work
-from exactlyonce.effects.effect import Begin, Effect, NoAnswer, Step
+from exactlyonce.effects.effect import Begin, Effect, NoAnswer, Opened, Step
 from exactlyonce.effects.entity import LoadEntity, Publish, SaveEntity
 from exactlyonce.effects.library import CloseNumbers, FindPaid
 from exactlyonce.records.ledger import read_entity
-from exactlyonce.records.library import Opened
 from exactlyonce.testing import App, InvariantBroken, Seen, Unexplored, explore
 from exactlyonce.values.envelope import key_of
 from exactlyonce_dev_tests.naive import Naive

@@ -12,10 +12,9 @@ from pydantic import BaseModel
 from exactlyonce import Colocated, Context, Destination, Entity, Envelope, Outbox, Resequencer, VersionStream, message
 from exactlyonce.attempt import Strategy
 from exactlyonce.records.ledger import Ledger, Mark, entity_document, written
-from exactlyonce.records.library import BOOKS, Book, library_document, transaction
-from exactlyonce.records.outbox import OutboxEntry
-from exactlyonce.stores.memory.partitions import Partition, Version
-from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.records.library import BOOKS, Book, library_document
+from exactlyonce.records.outbox import OutboxEntry, transaction
+from exactlyonce.stores.memory.store import MemoryStore, Partition, Version
 from exactlyonce.testing.guarantee import violations
 from exactlyonce.testing.world import StoreHistory, World
 from exactlyonce.values.envelope import EntityRef

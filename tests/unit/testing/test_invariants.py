@@ -9,8 +9,7 @@ import pytest
 
 from exactlyonce.records.companions import ColocatedRecord, NumberedMessage, StreamEntry
 from exactlyonce.records.ledger import KEPT, Ledger, Mark
-from exactlyonce.records.outbox import OutboxEntry, Output, OutputRef, digest, pending
-from exactlyonce.records.sequences import Place
+from exactlyonce.records.outbox import OutboxEntry, Output, OutputRef, Place, digest, pending
 from exactlyonce.testing.guarantee import Commit, Facts, violations
 from exactlyonce.values.envelope import EntityRef, derived_id, message_hash
 from exactlyonce.values.frozen_json import Json

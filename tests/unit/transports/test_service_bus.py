@@ -28,8 +28,7 @@ from azure.servicebus.exceptions import (
 from exactlyonce import ConfigurationError, TryAgainLater
 from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.entity import PUBLISHED
-from exactlyonce.records.outbox import Output
-from exactlyonce.records.sequences import RECEIVER
+from exactlyonce.records.outbox import RECEIVER, Output
 from exactlyonce.transports.service_bus.sender import HEADER_BYTES, ServiceBusTransport, is_connection_string
 from exactlyonce.values.frozen_json import Json
 

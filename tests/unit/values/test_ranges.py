@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exactlyonce.records.sequences import Ranges, from_number, highest, holds, is_ascending, union, with_number
+from exactlyonce.records.outbox import Ranges, from_number, highest, holds, is_ascending, union, with_number
 
 NUMBERS = st.sets(st.integers(1, 30))
 

@@ -11,7 +11,7 @@ import pytest
 from exactlyonce import Colocated, Destination, Envelope, VersionStream
 from exactlyonce.attempt import Strategy
 from exactlyonce.drivers.overdue import place_of
-from exactlyonce.drivers.retry import StoreTime
+from exactlyonce.drivers.runtime import StoreTime
 from exactlyonce.effects.effect import UNKNOWN, Effect
 from exactlyonce.effects.library import LoadParked, Park
 from exactlyonce.errors import MessageFromTheFuture, TooOldToJudge, UndatedMessage

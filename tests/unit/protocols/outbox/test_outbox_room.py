@@ -13,8 +13,7 @@ from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.entity import LoadEntity, Publish
 from exactlyonce.errors import EntityTooLarge, HandlerFailed
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, entity_document
-from exactlyonce.records.outbox import Answer
-from exactlyonce.records.sequences import Sequence, Sequences
+from exactlyonce.records.outbox import Answer, Sequence, Sequences
 from exactlyonce.testing.world import World
 from exactlyonce.values.envelope import message_hash
 from exactlyonce.values.frozen_json import Json

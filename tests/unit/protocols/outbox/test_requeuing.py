@@ -11,8 +11,8 @@ import pytest
 
 from exactlyonce import Envelope
 from exactlyonce.attempt import Memory
-from exactlyonce.drivers.blocking_driver import BlockingDriver
-from exactlyonce.drivers.retry import Runtime
+from exactlyonce.drivers.driver import BlockingDriver
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, NoAnswer
 from exactlyonce.effects.entity import PUBLISHED, Publish
 from exactlyonce.effects.library import FoundParked, LoadParked, Park, Unpark, Written

@@ -10,11 +10,10 @@ from random import Random
 import pytest
 
 from exactlyonce import Entity, Envelope, TryAgainLater
-from exactlyonce.drivers.retry import Backoff
+from exactlyonce.drivers.driver import Backoff
 from exactlyonce.errors import UniqueKeyTaken
 from exactlyonce.protocols.outbox import draft
-from exactlyonce.stores.memory.partitions import NoTrouble
-from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.stores.memory.store import MemoryStore, NoTrouble
 from exactlyonce.testing.guarantee import violations
 from exactlyonce.testing.world import InstantClock, SeededTrouble, World
 from tests.asking import sweep

@@ -23,7 +23,7 @@ from exactlyonce.protocols.steps.batch import BATCH_BYTES
 from exactlyonce.records.blobs import Blob
 from exactlyonce.records.companions import NumberedMessage
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Ledger, entity_document
-from exactlyonce.records.sequences import Sequence, channel_id
+from exactlyonce.records.outbox import Sequence, channel_id
 from exactlyonce.values.envelope import message_hash
 from exactlyonce.values.frozen_json import Json
 from tests.unit.boards import BOARD, BOARDS, RESEQUENCER, SCREENS, Readers, received, scored, size_of

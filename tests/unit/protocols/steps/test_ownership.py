@@ -16,7 +16,7 @@ from exactlyonce.errors import DamagedDocument
 from exactlyonce.protocols.outbox.clean import clean_staged
 from exactlyonce.protocols.steps.load import require_own
 from exactlyonce.records.ledger import LEDGER, Ledger, entity_document
-from exactlyonce.records.sequences import Reception
+from exactlyonce.records.outbox import Reception
 from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json
 from tests.asking import settle, settle_by, sweep, unhandled

@@ -19,7 +19,7 @@ from exactlyonce.protocols.stream.protocol import VersionStream
 from exactlyonce.records.companions import ColocatedRecord
 from exactlyonce.records.ledger import Ledger, entity_document
 from exactlyonce.records.library import ParkedMessage
-from exactlyonce.records.sequences import stated_place
+from exactlyonce.records.outbox import stated_place
 from exactlyonce.values.frozen_json import Json
 from tests.asking import settle, settle_by, sweep
 from tests.samples import breaking, deposit

@@ -19,8 +19,7 @@ from exactlyonce.errors import DamagedDocument, ExactlyOnceError, HandlerFailed,
 from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.stream.protocol import VersionStream
 from exactlyonce.records.companions import StreamEntry, entry_id
-from exactlyonce.records.outbox import digest
-from exactlyonce.records.sequences import Sequence
+from exactlyonce.records.outbox import Sequence, digest
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from tests.samples import accounts, breaking, close, deposit
