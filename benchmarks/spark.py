@@ -28,7 +28,7 @@ from spark_jobs.auditor.auditor import Auditor, Options
 from spark_jobs.job.configuration import Account
 from spark_jobs.report.contents import Contents
 from spark_jobs.report.progress import Lines
-from spark_jobs.source.application import Beginning
+from spark_jobs.source.account import Beginning
 from spark_jobs.spark.session import local_session
 from spark_jobs.work import Work
 

@@ -177,10 +177,9 @@ def _stage(scene: Scene, database: str, **limits: timedelta) -> Iterator[Any]:
     """What a job works with, by the account's clock: that of this machine was not moved on."""
     from exactlyonce.values.lifetimes import Retention  # noqa: PLC0415
     from spark_jobs.job.configuration import Account, Job  # noqa: PLC0415  # See `unavailable`.
-    from spark_jobs.source.application import Beginning  # noqa: PLC0415
-    from spark_jobs.source.factory import source_of  # noqa: PLC0415
+    from spark_jobs.source.account import Beginning  # noqa: PLC0415
     from spark_jobs.spark.session import session  # noqa: PLC0415
-    from spark_jobs.work import Work  # noqa: PLC0415
+    from spark_jobs.work import Work, source_of  # noqa: PLC0415
 
     games = ranges.using(STRATEGIES[scene.strategy])
     entities = (games, boards.using(reading(games)))

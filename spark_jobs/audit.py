@@ -14,8 +14,7 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
-from spark_jobs.auditor.auditor import Auditor, Options
-from spark_jobs.auditor.results import PAGE, destination
+from spark_jobs.auditor.auditor import PAGE, Auditor, Options, destination
 from spark_jobs.auditor.watch import FOLDER, Reports, Watch
 from spark_jobs.job.exits import Exit, ending
 from spark_jobs.report.contents import Contents, urgency
@@ -32,9 +31,7 @@ def run(
     """Audit the database that the command line names.
 
     Args:
-        arguments: of the command line.
         clock: this machine's, in seconds since 1970.
-        sleep: waits for so many seconds.
 
     Raises:
         AccountError, ConfigurationError, UnsafeError: the audit wrote nothing.

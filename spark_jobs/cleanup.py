@@ -27,7 +27,6 @@ def run(arguments: Sequence[str] | None = None, clock: Callable[[], float] = tim
     """Clean up the database that the command line names.
 
     Args:
-        arguments: of the command line.
         clock: this machine's, in seconds since 1970.
 
     Raises:

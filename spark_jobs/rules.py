@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from exactlyonce.errors import ConfigurationError
-from spark_jobs.report.severity import Severity
+from spark_jobs.report.contents import Severity
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The reads of an audit: of all documents, of changes, or of chosen entities.
 
-Entities are read before the library's container: the pages that a ledger names, and the book that a transaction is of, were
-written before the ledger. So what is not there then is missing, or the replica that was read lags.
+Entities are read before the library's container: the pages that a ledger names, and the book of a transaction, were written
+before the ledger. So a page or book that is absent then is missing, or the replica lags.
 """
 
 from __future__ import annotations
@@ -42,7 +42,6 @@ class Chosen:
     """The entities and documents that a read is confined to.
 
     Attributes:
-        entities: keys of entities.
         ids: ids of documents that name no entity.
     """
 
@@ -50,7 +49,7 @@ class Chosen:
     ids: tuple[str, ...] = ()
 
     def conditions(self) -> Iterator[Condition]:
-        """Conditions that together let through the chosen documents, and others with the same id."""
+        """Conditions that together let through the chosen documents, and further documents with the same ids."""
         for some in _batches(self.entities):
             yield _about(some)
         for some in _batches(self.ids):
@@ -72,12 +71,7 @@ class DocumentsRead:
 
 @dataclass
 class AccountReader:
-    """Reads for an audit, and keeps account of it.
-
-    Attributes:
-        work: the session, the job, the source.
-        reads: the reads so far.
-    """
+    """Reads for an audit, and keeps account of it."""
 
     work: Work
     reads: list[ReadResult] = field(default_factory=list)
@@ -116,7 +110,7 @@ class AccountReader:
 
         Args:
             purpose: of the read, for the operator.
-            conditions: of the query language; documents for which one of them holds are read.
+            conditions: of the query language; a document is read if a condition holds.
             part: the documents to keep.
             columns: of `schemas.DOCUMENT`, to keep.
             expected: about how many rows.
@@ -198,7 +192,7 @@ def _is_in(expression: str, values: tuple[str, ...]) -> str:
 
 
 def _batches(values: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """The values in runs that fit into one query."""
+    """The values in runs, each short enough for a query."""
     batch: list[str] = []
     size = 0
     for value in values:

@@ -1,31 +1,36 @@
-"""One audit: read, judge, read the suspects again, judge them again, write the results and the next checkpoint."""
+"""One audit: read, judge, read and judge the suspects again, write the results and the next checkpoint."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
 from urllib.parse import urlsplit
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
-from spark_jobs.auditor.account_reader import AccountReader
+from spark_jobs.auditor.account_reader import AccountReader, Chosen, DocumentsRead
 from spark_jobs.auditor.checkpoints import Checkpoint, Checkpoints, Subject, still_open
 from spark_jobs.auditor.figures import instant, pictures
 from spark_jobs.auditor.judgement import Judgement, chosen, to_look_at_again
-from spark_jobs.auditor.modes import SECOND, FullAudit, IncrementalAudit, Mode
 from spark_jobs.auditor.own_rules import OwnRules
-from spark_jobs.auditor.results import destination, write
+from spark_jobs.report import contents as report
 from spark_jobs.report.contents import Contents, Finding, RuleResult, urgency
-from spark_jobs.report.page import MOST_SHOWN
+from spark_jobs.report.page import MOST_SHOWN, page
 from spark_jobs.rules import rules_of
-from spark_jobs.source.failures import translated
-from spark_jobs.spark.folder import Folder
-from spark_jobs.spark.frames import kept, suited
-from spark_jobs.spark.head import capped
+from spark_jobs.source.tasks import translated
+from spark_jobs.spark.folder import Folder, results_folder
+from spark_jobs.spark.frames import capped, kept, suited
 from spark_jobs.transforms.facts import Facts
+from spark_jobs.transforms.rules import ALL, Rule
 from spark_jobs.work import Work
+
+FIRST, SECOND = "first look", "second look"
+TABLE, LINES, SUMMARY, PAGE = "findings.parquet", "findings.jsonl", "summary.json", "report.html"
+_PART: Final = "part-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +39,6 @@ class Options:
 
     Attributes:
         out: folder for the results; replaces those of an earlier audit.
-        checkpoint: folder of checkpoints; None to keep none.
         full: read everything although there is a checkpoint.
     """
 
@@ -44,12 +48,49 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Auditor:
-    """Runs one audit.
+class Mode:
+    """What an audit reads, and which rules it runs.
+
+    A full audit reads all documents, runs all rules, and remembers the version of every entity. An incremental audit reads the
+    entities that changed or were left open, each with all its documents, and runs no rule about absence.
 
     Attributes:
-        work: the session, the job, the account.
+        chosen: the entities of an incremental audit; None for a full one.
+        since: from when on an incremental audit looked for changes.
+        last_full: second in which the last full audit began; None if that is longer ago than the retention.
     """
+
+    chosen: Chosen | None = None
+    since: datetime | None = None
+    last_full: int | None = None
+
+    @property
+    def name(self) -> report.Mode:
+        """As the report has it."""
+        return "full" if self.chosen is None else "incremental"
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules that the documents of the audit can answer."""
+        return tuple(rule for rule in ALL if rule.incremental or self.chosen is None)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader of the report has to know, a sentence each."""
+        if self.chosen is None:
+            return ()
+        full = self.last_full
+        when = "longer ago than the retention" if full is None else f"on {instant(full):%Y-%m-%d at %H:%M} UTC"
+        return (f"This audit judged entities that changed or were left open. The last full audit began {when}.",)
+
+    def read(self, reader: AccountReader) -> DocumentsRead:
+        """The documents of the first look."""
+        return reader.everything(FIRST) if self.chosen is None else reader.chosen(FIRST, self.chosen)
+
+
+@dataclass(frozen=True, slots=True)
+class Auditor:
+    """Runs one audit."""
 
     work: Work
 
@@ -68,52 +109,64 @@ class Auditor:
         last = checkpoints.newest(subject) if checkpoints else None
         reader = AccountReader(work)
         with translated():
-            mode = FullAudit() if options.full else self._mode(checkpoints, last, reader)
-            seen = (
-                checkpoints.seen(last) if checkpoints and mode.name == "full" else None
-            )  # It is for rules about absence.
+            mode = Mode() if options.full else self._mode(checkpoints, last, reader)
+            is_full = mode.name == "full"
+            seen = checkpoints.seen(last) if checkpoints and is_full else None  # It is for rules about absence.
             judgement = Judgement(work, mode.rules)
             found = mode.read(reader)
             with suited(work.spark, found.rows):
                 facts = judgement.facts(found, seen)
                 findings = self._findings(facts, found.rows, reader, judgement)
-                if mode.name == "full":
+                if is_full:
                     findings = findings.unionByName(own.findings())
                 else:
                     own.skip()
                 left_open = kept(still_open(facts, findings))
-                contents = self._contents(
-                    mode,
-                    judgement,
-                    facts,
-                    findings,
-                    own,
-                    open=left_open.count(),
-                    reads=(*reader.reads, *own.reads),
+                work.progress.begin("charts")
+                rules = (*judgement.results(findings), *own.results)
+                total = sum(rule.findings for rule in rules)
+                following = Checkpoint.after(last, subject, work.beginning, mode.name, total)
+                shown = pictures(facts, findings, work.beginning.now)
+                contents = Contents(
+                    account=urlsplit(work.account.endpoint).netloc,
+                    database=work.job.database,
+                    mode=mode.name,
+                    since=mode.since,
+                    at=instant(work.beginning.now),
                     seconds=work.clock() - begun,
+                    entities=facts.entities.count(),
+                    messages=sum(number for _, number in shown.commits),
+                    open=left_open.count(),
+                    garbage=judgement.garbage(facts),
+                    rules=rules,
+                    reads=(*reader.reads, *own.reads),
+                    pictures=shown,
+                    total=total,
+                    findings=tuple(Finding.of(row.asDict()) for row in (_first(findings, rules) if total else ())),
+                    trend=tuple((instant(at), how, number) for at, how, number in following.trend),
+                    warnings=mode.warnings,
                 )
-                following = Checkpoint.after(last, subject, work.beginning, mode.name, contents.total)
-                trend = tuple((instant(at), how, number) for at, how, number in following.trend)
-                contents = replace(contents, trend=trend)
+                work.progress.done("counted")
                 work.progress.begin("results")
                 write(out, contents, findings)
                 if checkpoints:
-                    checkpoints.write(following, left_open, mode.remember(facts, work.beginning.now))
+                    versions = facts.entities.select(
+                        "entity", "version", F.lit(work.beginning.now).cast("bigint").alias("seen_at")
+                    )
+                    checkpoints.write(following, left_open, versions if is_full else None)
                 work.progress.done(f"in {out}")
             return contents
 
     def _mode(self, checkpoints: Checkpoints | None, last: Checkpoint | None, reader: AccountReader) -> Mode:
         """Incremental after a checkpoint, unless so many entities changed or were left open that a full audit is cheaper."""
         if checkpoints is None or last is None:
-            return FullAudit()
+            return Mode()
         since = last.since(self.work.job)
         changed = reader.changed("changes", since)
         touched = changed.documents.select("entity").unionByName(checkpoints.open(last))
         with suited(self.work.spark, changed.rows):
             found = chosen(touched, changed.documents)
-        if found is None:
-            return FullAudit()
-        return IncrementalAudit(found, instant(since), last.last_full)
+        return Mode() if found is None else Mode(found, instant(since), last.last_full)
 
     def _findings(self, facts: Facts, rows: int, reader: AccountReader, judgement: Judgement) -> DataFrame:
         """The suspects of the first look that the second look finds again."""
@@ -124,41 +177,6 @@ class Auditor:
         found = reader.everything(SECOND) if again is None else reader.chosen(SECOND, again)
         return judgement.second(judgement.facts(found, facts.seen), found.rows, first)
 
-    def _contents(
-        self,
-        mode: Mode,
-        judgement: Judgement,
-        facts: Facts,
-        findings: DataFrame,
-        own: OwnRules,
-        **rest: Any,
-    ) -> Contents:
-        """The contents of the report. `rest`: its fields that need no count."""
-        self.work.progress.begin("charts")
-        rules = (*judgement.results(findings), *own.results)
-        total = sum(rule.findings for rule in rules)
-        first = _first(findings, rules) if total else []
-        shown = pictures(facts, findings, self.work.beginning.now)
-        entities, garbage = facts.entities.count(), judgement.garbage(facts)
-        self.work.progress.done("counted")
-        return Contents(
-            account=urlsplit(self.work.account.endpoint).netloc,
-            database=self.work.job.database,
-            mode=mode.name,
-            since=mode.since,
-            at=instant(self.work.beginning.now),
-            entities=entities,
-            messages=sum(number for _, number in shown.commits),
-            garbage=garbage,
-            rules=rules,
-            pictures=shown,
-            total=total,
-            findings=tuple(Finding.of(row.asDict()) for row in first),
-            trend=(),
-            warnings=mode.warnings,
-            **rest,
-        )
-
 
 def _first(findings: DataFrame, rules: Iterable[RuleResult]) -> list[Row]:
     """The findings that the page shows: the worst."""
@@ -166,3 +184,24 @@ def _first(findings: DataFrame, rules: Iterable[RuleResult]) -> list[Row]:
     place = F.create_map(*(F.lit(item) for number, rule in worst_first for item in (rule.name, number)))[F.col("rule")]
     first, _ = capped(findings.orderBy(place, "entity", "message", "subject"), MOST_SHOWN)
     return first
+
+
+def destination(spark: SparkSession, place: str) -> Folder:
+    """The folder of the audit's results. Raises as `results_folder`."""
+    return results_folder(spark, place, "an audit", {SUMMARY})
+
+
+def write(folder: Folder, contents: Contents, findings: DataFrame) -> None:
+    """Replace the results: summary, page, and all findings (`schemas.FINDING`) as a table and as lines."""
+    with folder.replaced() as unfinished:
+        findings.write.parquet(unfinished.place(TABLE))
+        if contents.total:
+            one_file = f"{_PART}{LINES}"
+            findings.coalesce(1).write.option("ignoreNullFields", "false").json(unfinished.place(one_file))
+            (found,) = (name for name in unfinished.inside(one_file).names() if name.startswith(_PART))
+            unfinished.rename(f"{one_file}/{found}", LINES)
+            unfinished.delete(one_file)
+        else:
+            unfinished.write(LINES, "")
+        unfinished.write(SUMMARY, json.dumps(contents.summary(), indent=2, default=str) + "\n")
+        unfinished.write(PAGE, page(contents))

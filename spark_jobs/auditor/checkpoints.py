@@ -1,4 +1,4 @@
-"""The checkpoint that an audit leaves to the next: its position, the entities still open, and the versions it saw.
+"""The checkpoint that an audit leaves to the next: the position, the open entities, and the versions seen.
 
 A checkpoint is a small file of JSON and the tables it names. The tables are written before the file and never changed, so a
 checkpoint is replaced as a whole, whenever an audit is stopped.
@@ -25,7 +25,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from exactlyonce.errors import ConfigurationError
 from spark_jobs.job.configuration import Account, Job
 from spark_jobs.report.contents import Mode
-from spark_jobs.source.application import Beginning
+from spark_jobs.source.account import Beginning
 from spark_jobs.spark.folder import Folder
 from spark_jobs.transforms.facts import SEEN, Facts
 from spark_jobs.transforms.rules.sightings import unpaid
@@ -44,11 +44,10 @@ _SUFFIX: Final = ".json"
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The documents that a checkpoint is about: the audit refuses a checkpoint of others.
+    """The documents of a checkpoint: the audit refuses a checkpoint of other documents.
 
     Attributes:
         account: host and port.
-        database: its name.
         places: containers of the entities and of the library, and the consumers of destinations.
     """
 
@@ -68,11 +67,11 @@ class Checkpoint:
     """The file of a checkpoint.
 
     Attributes:
-        subject: the documents that it is about.
-        number: one more than that of the checkpoint before.
+        subject: the documents of the checkpoint.
+        number: counts the checkpoints of a folder.
         position: the service's time, in seconds since 1970, when the audit began.
-        trend: of each of the last audits the second in which it began, its mode, and its number of findings.
-        seen: name of each table of `facts.SEEN`, with the second in which the full audit that wrote it began.
+        trend: for each of the last audits the second of the beginning, the mode, and the number of findings.
+        seen: name of each table of `facts.SEEN`, with the second in which the full audit behind the table began.
         format: version of this file's format.
     """
 
@@ -97,7 +96,7 @@ class Checkpoint:
     def after(
         cls, last: Checkpoint | None, subject: Subject, beginning: Beginning, mode: Mode, findings: int
     ) -> Checkpoint:
-        """The checkpoint of an audit that began now. It drops versions seen before the retention: they prove nothing."""
+        """The checkpoint of an audit that began now. Versions seen before the retention are dropped: they prove nothing."""
         now = beginning.now
         if last is None:
             return cls(subject, 1, now, [(now, mode, findings)])
@@ -115,7 +114,6 @@ class Checkpoints:
     """The folder of a job's checkpoints; only the newest is used.
 
     Args:
-        spark: reads and writes the tables.
         folder: holds the files and the tables.
     """
 

@@ -14,8 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
 from spark_jobs.report.contents import Pictures
-from spark_jobs.spark.frames import kept
-from spark_jobs.spark.head import capped
+from spark_jobs.spark.frames import capped, kept
 from spark_jobs.transforms.facts import Facts, second
 from spark_jobs.transforms.marks import instant_of, time_in
 from spark_jobs.transforms.rules.sightings import marked, unpaid
@@ -38,8 +37,6 @@ def pictures(facts: Facts, findings: DataFrame, now: int) -> Pictures:
     """The figures of an audit.
 
     Args:
-        facts: of the documents that were judged.
-        findings: `schemas.FINDING`.
         now: the service's time in seconds since 1970.
     """
     moments = kept(_moments(facts, now).groupBy("series", "second").count())
@@ -67,7 +64,7 @@ def pictures(facts: Facts, findings: DataFrame, now: int) -> Pictures:
 
 
 def _moments(facts: Facts, now: int) -> DataFrame:
-    """What is to be counted: the `series` of each, and the `second` in which it was written, or its message came about."""
+    """Rows to count: the `series`, and the `second` of writing, or of the message."""
     kinds = F.create_map(*(F.lit(text) for pair in KINDS.items() for text in pair))
     transactions, marks = facts.transactions, marked(facts)
     come = F.least(second(instant_of(time_in(F.col("mark")))), "ts")

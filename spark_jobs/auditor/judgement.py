@@ -1,10 +1,17 @@
-"""Runs the rules: on the documents of the first look, and on those of the second."""
+"""Runs the rules: on the documents of the first look, and on those of the second.
+
+The second look confirms suspects of the first: a document that seemed missing may have been on the way, since the containers
+are read in turn, and replicas lag. So the audit reads suspects again, the entities before the library's container, and reports
+findings of both looks. For a suspect the audit reads all documents of the entity, and of the consumer whose key is the subject;
+for rules about two entities all documents.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from functools import reduce
+from operator import and_
 from typing import Final
 
 from pyspark.sql import DataFrame
@@ -13,11 +20,9 @@ from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 from spark_jobs.auditor.account_reader import Chosen, DocumentsRead
 from spark_jobs.job.configuration import Job
 from spark_jobs.report.contents import RuleResult
-from spark_jobs.source.application import Beginning
-from spark_jobs.spark.frames import kept, none, packed, suited
-from spark_jobs.spark.head import capped
+from spark_jobs.source.account import Beginning
+from spark_jobs.spark.frames import capped, kept, none, packed, suited
 from spark_jobs.transforms.facts import FRAMES, Facts, Thresholds, facts_in
-from spark_jobs.transforms.recheck import confirmed
 from spark_jobs.transforms.rules import ALL, Judge, Rule
 from spark_jobs.transforms.rules.outputs import output_lost
 from spark_jobs.transforms.rules.staging import garbage
@@ -38,8 +43,6 @@ class Judgement:
     """The judgement of one audit.
 
     Attributes:
-        work: the session, the job, the time.
-        rules: the rules that run.
         suspects: number of suspects of each rule that runs.
     """
 
@@ -89,7 +92,7 @@ class Judgement:
         )
 
     def garbage(self, facts: Facts) -> int:
-        """Number of documents of messages that nobody keeps, those of findings among them: clean-up takes them."""
+        """Number of documents of messages that no entity keeps, with those of findings: clean-up takes all of them."""
         return garbage(facts, self.thresholds, self.work.beginning.now).count()
 
     def facts(self, found: DocumentsRead, seen: DataFrame | None) -> Facts:
@@ -101,8 +104,8 @@ class Judgement:
 
 
 def suspects(facts: Facts, thresholds: Thresholds, now: int, rules: Sequence[Rule], rows: int) -> DataFrame:
-    """What rules find in facts of so many documents: `schemas.FINDING`. What concerns one entity alone they judge only of
-    the entities that the screen does not clear."""
+    """The findings of rules in facts of so many documents: `schemas.FINDING`. Rules about one entity alone judge only the
+    entities that the screen does not clear."""
     entities = facts.once(screened, thresholds, now).where("doubtful").select("entity")
     doubts = entities.count()
     parts = [part for rule in rules for part in rule.across.items()]
@@ -121,7 +124,7 @@ def suspects(facts: Facts, thresholds: Thresholds, now: int, rules: Sequence[Rul
 
 
 def _found(judges: Iterable[Judge | None], facts: Facts, thresholds: Thresholds, now: int, rows: int) -> DataFrame:
-    """What judges find, made at once: one by one they would leave most of a small cluster idle."""
+    """The findings of judges, made at once: in turn they would leave most of a small cluster idle."""
     frames = [judge(facts, thresholds, now) for judge in judges if judge is not None]
     if not frames:
         return none(facts.entities.sparkSession, FINDING)
@@ -178,3 +181,10 @@ def thresholds_of(job: Job, beginning: Beginning) -> Thresholds:
     return Thresholds(
         **given, retention=beginning.judged, arrival=beginning.arrival, types=types, all_types=beginning.whole
     )
+
+
+def confirmed(first: DataFrame, second: DataFrame) -> DataFrame:
+    """The findings of the second look that the first look had, too. Both are `schemas.FINDING`."""
+    before = first.select(*IDENTITY).distinct().alias("before")
+    same = reduce(and_, (F.col(f"before.{name}").eqNullSafe(F.col(f"now.{name}")) for name in IDENTITY))
+    return second.alias("now").join(before, same, "left_semi")

@@ -12,12 +12,12 @@ from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.records.ledger import LEDGER
+from spark_jobs.auditor.judgement import confirmed
 from spark_jobs.report.contents import ReadResult, RuleResult
 from spark_jobs.rules import OwnRule
 from spark_jobs.source.port import Query, literal
 from spark_jobs.spark.frames import kept, none
 from spark_jobs.transforms.names import entity_key
-from spark_jobs.transforms.recheck import confirmed
 from spark_jobs.transforms.rules import ALL
 from spark_jobs.transforms.rules.findings import findings
 from spark_jobs.transforms.schemas import FINDING, IDENTITY, partition_of
@@ -33,10 +33,7 @@ class OwnRules:
     """The rules of an application's own in one audit.
 
     Attributes:
-        work: the session, the job, the source.
-        rules: the rules.
         results: the result of each rule that ran.
-        reads: the reads so far.
 
     Raises:
         ConfigurationError: two rules have one name, or a rule reads a type that is not in the job file.

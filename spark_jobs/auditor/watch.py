@@ -1,14 +1,14 @@
-"""A watch: one audit follows the other, and each finding is reported once, however often the watch is killed.
+"""A watch: audit follows audit, and each finding is reported once, however often the watch is killed.
 
 Its reports lie in the folder `watch` of the checkpoint:
 
-- `news-SECOND.jsonl`: what the audit that began in that second found first, and what it no longer found. An audit without
+- `news-SECOND.jsonl`: new findings of the audit that began in this second, and findings that are gone. An audit without
   news has no file.
-- `open-SECOND.json`: the open findings after that audit, the last one that was reported.
+- `open-SECOND.json`: the open findings after the last audit that was reported.
 
 News follow from the open findings and from the results of an audit, and are written before the open findings. So a watch that
-was killed in between writes the same news again. One that was killed earlier finds the results where the audit left them: an
-audit replaces its results before its checkpoint.
+was killed in between writes the same news again. A watch that was killed earlier finds the results of the audit, which replaces
+the results before the checkpoint.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ValidationError
 
 from exactlyonce.errors import ConfigurationError
-from spark_jobs.auditor.auditor import Auditor, Options
-from spark_jobs.auditor.results import LINES, SUMMARY
+from spark_jobs.auditor.auditor import LINES, SUMMARY, Auditor, Options
 from spark_jobs.job.exits import AccountError
 from spark_jobs.report.contents import Contents
 from spark_jobs.report.words import command_after, entity_name, message_name
@@ -149,8 +148,6 @@ class Watch:
     Attributes:
         work: makes what the next audit works with; it reads the service's time.
         options: of the audits; they have a checkpoint.
-        results: folder of the results.
-        reports: of the watch.
         full_after: longest time between two full audits, which also judge absence.
         tell: takes sentences for people.
     """
@@ -163,12 +160,11 @@ class Watch:
     tell: Callable[[str], None]
 
     def run(self, every: timedelta, clock: Callable[[], float], sleep: Callable[[float], None]) -> None:
-        """Audit until somebody stops it. Trouble with the account is told, and ends with the next audit that succeeds.
+        """Audit until an interrupt. Trouble with the account is told, and ends with the next audit that succeeds.
 
         Args:
-            every: time between the beginnings of two audits; the next one begins at once where one takes longer.
+            every: time between the beginnings of two audits; after a longer audit the next begins at once.
             clock: seconds from any beginning.
-            sleep: waits for so many seconds.
 
         Raises:
             ConfigurationError: a folder cannot be used, or a container is absent.

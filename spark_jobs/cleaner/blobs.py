@@ -31,8 +31,7 @@ from exactlyonce.local_settings import setting
 from exactlyonce.protocols.steps.clean import blob_candidates, clean_blobs
 from exactlyonce.records.blobs import ListedBlob
 from exactlyonce.values.frozen_json import Json
-from spark_jobs.cleaner.fence import AT_ONCE, decided
-from spark_jobs.cleaner.store import MeteredConnection, Place
+from spark_jobs.cleaner.fence import AT_ONCE, MeteredConnection, Place, decided
 from spark_jobs.cleaner.summary import REMOVED
 from spark_jobs.cleaner.verdicts import GOES, Reason
 from spark_jobs.job.configuration import EntityPlace, Job, Protocol
@@ -54,7 +53,6 @@ class BlobPlace:
     """The container of blobs.
 
     Attributes:
-        container: its name.
         account: connection string, or address of the blob service.
         client_id: of a user-assigned managed identity.
     """
@@ -100,11 +98,7 @@ class LostBlobs:
     """Cleans blobs of lost attempts.
 
     Attributes:
-        job: limits and entity types.
         retention: age up to which every record of a commit is certainly there.
-        place: the containers of entities.
-        meter: counts RU.
-        blobs: the blobs.
         names: names of deleted blobs, or of blobs that would go.
         results: number of each result, as in `summary.Counts`.
     """

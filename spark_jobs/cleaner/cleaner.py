@@ -2,23 +2,22 @@
 
 The rules are those of `protocols.outbox` and `protocols.steps.clean_companions`:
 
-- Pages and companions go in bulk, each on condition of the ETag with which it was judged. A page needs no look at its entity,
-  since no message that it knows is judged any more. All that decides about companions stays as it was once read, so frames may
+- Pages and companions go in bulk, on condition of the judged ETag. A page needs no look at the entity, since no message with a
+  mark in the page is judged any more. All that decides about companions stays as once read, so frames may
   be judged, without a fence.
-- Requests that were left open go in the same way; those that were answered stay for their callers.
-- Books go in the same way, 60 days after they were last written, if the store has not deleted them.
+- Requests that were left open go in the same way; answered requests stay for their callers.
+- Books go in the same way, 60 days after the last write, if the store has not deleted them.
 - Staged messages go by `clean_staged`, behind its fence, through the library's own store.
 - Blobs of lost attempts go by `clean_blobs`, if a container of blobs is named.
 - Parked messages never go, nor documents that owe outputs or hold a message.
 
-It may be stopped at any time, and run again: it keeps no state, and finds again what it has not deleted.
+A clean-up may be stopped at any time, and run again: it keeps no state, and finds the remaining documents again.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import reduce
@@ -29,13 +28,12 @@ from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
 from exactlyonce.drivers.driver import Backoff
 from spark_jobs.cleaner.blobs import BlobPlace, LostBlobs
+from spark_jobs.cleaner.fence import Place
 from spark_jobs.cleaner.removal import WAVE, Removal
 from spark_jobs.cleaner.scan import Scan
-from spark_jobs.cleaner.store import Place
 from spark_jobs.cleaner.summary import Summary, counted, destination, results, write
 from spark_jobs.cleaner.verdicts import GOES, judged
-from spark_jobs.source.failures import translated
-from spark_jobs.source.port import shown_units
+from spark_jobs.source.tasks import translated
 from spark_jobs.spark.frames import held, suited
 from spark_jobs.work import Work
 
@@ -64,17 +62,14 @@ class Cleaner:
     """Runs one clean-up.
 
     Attributes:
-        work: the session, the job, the account.
         blobs: the container of blobs; None if there is none.
         pages: whether it deletes pages; if not, the store does.
-        backoff: between attempts to fence an entity.
     """
 
     work: Work
     blobs: BlobPlace | None = None
     pages: bool = True
     backoff: Backoff = field(default_factory=Backoff)
-    _kept: list[DataFrame] = field(default_factory=list)
 
     def run(self, options: Options) -> Summary:
         """Clean up, or in a dry run only judge, and write the results.
@@ -86,25 +81,25 @@ class Cleaner:
         work, begun = self.work, self.work.clock()
         out = destination(work.spark, options.out)
         scan = Scan(work, self.pages)
-        with translated(), self._released(scan):
+        with translated(), ExitStack() as end:
+            end.callback(scan.release)
             old = [*scan.old()]
-            rows = sum(item.number for item in old)
+            rows = sum(number for _, number in old)
             with suited(work.spark, rows):
-                documents = self._held(reduce(DataFrame.unionByName, (item.documents for item in old)))
-                verdicts, _ = self._made("verdicts", judged(documents, work.job, work.beginning))
+                documents = _held(reduce(DataFrame.unionByName, (documents for documents, _ in old)), end)
+                verdicts = self._made("verdicts", judged(documents, work.job, work.beginning), end)
                 scan.release()
-                removal = Removal(work, self.backoff)
-                outcomes = removal.run(
+                outcomes = Removal(work, self.backoff).run(
                     verdicts, scan, delete=options.delete, archives=options.archive, wave=options.wave
                 )
             blobs = self._clean_blobs(writes=options.delete)
             work.progress.begin("documents that are left")
             named, left = scan.there()
             with suited(work.spark, rows + left):
-                there = self._held(named)
-                work.progress.done(f"{there.count():,} documents, {shown_units(work.source.spent.units)} in all")
+                there = _held(named, end)
+                work.done(f"{there.count():,} documents")
                 scan.release()
-                ends, _ = self._made("results", results(verdicts, outcomes, there, deleted=options.delete))
+                ends = self._made("results", results(verdicts, outcomes, there, deleted=options.delete), end)
                 summary = Summary(
                     work.job.database,
                     "delete" if options.delete else "dry run",
@@ -138,26 +133,16 @@ class Cleaner:
             await lost.clean()
             return lost
 
-    def _made(self, step: str, frame: DataFrame) -> tuple[DataFrame, int]:
-        """Make a frame now, keep it until the end, and show its size. Returns it with the number of its rows."""
+    def _made(self, step: str, frame: DataFrame, end: ExitStack) -> DataFrame:
+        """Make a frame now, keep it until the end, and show its size."""
         self.work.progress.begin(step)
-        kept = self._held(frame)
-        rows = kept.count()
-        self.work.progress.done(f"{rows:,} documents, {shown_units(self.work.source.spent.units)} in all")
-        return kept, rows
+        kept = _held(frame, end)
+        self.work.done(f"{kept.count():,} documents")
+        return kept
 
-    def _held(self, frame: DataFrame) -> DataFrame:
-        """Keep a frame, once it is made, until the end."""
-        self._kept.append(held(frame))
-        return self._kept[-1]
 
-    @contextmanager
-    def _released(self, scan: Scan) -> Iterator[None]:
-        """Release what was read and kept at the end of the `with` block."""
-        try:
-            yield
-        finally:
-            scan.release()
-            for frame in self._kept:
-                frame.unpersist()
-            self._kept.clear()
+def _held(frame: DataFrame, end: ExitStack) -> DataFrame:
+    """Keep a frame, once it is made, until the end."""
+    kept = held(frame)
+    end.callback(kept.unpersist)
+    return kept

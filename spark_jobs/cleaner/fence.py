@@ -1,14 +1,15 @@
-"""One task's deletes of staged documents: `clean_staged` for each entity, behind its fence. Without Spark.
+"""Deletes of staged documents in a task: `clean_staged` for each entity, behind a fence. Without Spark.
 
 Staged documents are never deleted in bulk. Only a fence shows that no attempt can still commit them, and a fence needs the
-reply to a conditional save: so the task uses the library's own store and driver.
+reply to a conditional save: so the task uses the library's own driver and store. The store counts request units, and in a dry
+run sends no write.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 from random import SystemRandom
@@ -19,19 +20,23 @@ from exactlyonce.drivers.driver import AsyncDriver, Backoff, Retrying
 from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.effect import Step
+from exactlyonce.effects.entity import Saved, SaveEntity
+from exactlyonce.effects.library import DeleteStaged
 from exactlyonce.errors import MessageError, StoredDataError, TryAgainLater, UniqueKeyTaken
 from exactlyonce.protocols.outbox.clean import clean_staged
-from exactlyonce.stores.cosmos.partition import staged_id
+from exactlyonce.stores.cosmos.client import CosmosConnection
+from exactlyonce.stores.cosmos.partition import EntityContainer, staged_id
+from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json
-from spark_jobs.cleaner.store import Place
 from spark_jobs.cleaner.verdicts import Reason
-from spark_jobs.source.port import Meter, Outcome
+from spark_jobs.job.configuration import Account, Job
+from spark_jobs.source.pace import Allowance
+from spark_jobs.source.port import Meter, Outcome, placed
 
 AT_ONCE: Final = 16
 """Entities that one task cleans at a time."""
 
-Given = TypeVar("Given")
 Result = TypeVar("Result")
 
 Fate = tuple[str, str, str]
@@ -39,14 +44,76 @@ Fate = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
-class Fence:
-    """Deletes staged documents; Spark ships it to each task.
+class Place:
+    """The containers of entities and of the library; Spark ships it to each task.
 
     Attributes:
-        place: the containers.
-        meter: counts RU.
-        backoff: between attempts on an entity.
+        containers: by entity type.
+        rate: RU per second that this task may spend; None for no limit.
+        writes: whether writes are sent. If not, each is answered as if sent, so that a strategy decides the same.
     """
+
+    account: Account
+    database: str
+    library: str
+    containers: tuple[EntityContainer, ...]
+    rate: float | None
+    writes: bool
+
+    @classmethod
+    def of(cls, job: Job, account: Account, *, rate: float | None, writes: bool) -> Place:
+        """The place of a job."""
+        containers = tuple(
+            EntityContainer(entity.type, entity.container, entity.partition_key, companions=entity.protocol != "outbox")
+            for entity in job.entities
+        )
+        return cls(account, job.database, job.library, containers, rate, writes)
+
+    def absent(self, entity: EntityRef) -> dict[str, object]:
+        """Id and partition key properties of an entity's document, for its tombstone."""
+        paths = next(container.paths for container in self.containers if container.type == entity.type)
+        return {**placed(paths, list(entity.partition)), "id": entity.id}
+
+    def connect(self, meter: Meter) -> MeteredConnection:
+        """A connection, to be closed in the event loop of its use. The meter counts RU."""
+        return MeteredConnection(self.account, self.database, meter, self.rate)
+
+    def store(self, connection: CosmosConnection) -> CosmosStore:
+        """The store, through a connection."""
+        kind = CosmosStore if self.writes else Unsent
+        return kind(connection, self.containers, self.library)
+
+
+class Unsent(CosmosStore):
+    """A store that answers the writes of a clean-up without sending them."""
+
+    async def save_entity(self, effect: SaveEntity) -> Saved:
+        return Saved(effect.etag or "", None)
+
+    async def delete_staged(self, effect: DeleteStaged) -> None:
+        pass
+
+
+class MeteredConnection(CosmosConnection):
+    """A connection that counts the charge of every reply, and keeps to a rate of RU per second."""
+
+    def __init__(self, account: Account, database: str, meter: Meter, rate: float | None) -> None:
+        super().__init__(account.endpoint, database, key=account.key, client_id=account.client_id, charged=self._count)
+        self._meter = meter
+        self._allowance = Allowance(rate)
+
+    async def turn(self) -> None:
+        """Wait until more RU may be spent. In a thread: requests under way have their time limits."""
+        await asyncio.to_thread(self._allowance.wait)
+
+    def _count(self, units: float) -> None:
+        self._allowance.spend(units)
+        self._meter.count(0, units)
+
+
+@dataclass(frozen=True)
+class Fence:
+    """Deletes staged documents; Spark ships it to each task."""
 
     place: Place
     meter: Meter = field(repr=False)
@@ -62,44 +129,27 @@ class Fence:
             ConfigurationError: the account refuses, a container is absent, or an entity belongs to another protocol.
         """
         entities = (
-            (entity, tuple(row["tx"] for row in of_one))
-            for entity, of_one in groupby(rows, key=lambda row: row["entity"])
+            (key, tuple(row["tx"] for row in of_one)) for key, of_one in groupby(rows, key=lambda row: row["entity"])
         )
-        for fates in through(self.place, self.meter, entities, self._of_one):
-            yield from fates
+        connection = self.place.connect(self.meter)
+        with asyncio.Runner() as runner:
+            driver = AsyncDriver(self.place.store(connection), Publisher({}), Runtime())
 
-    async def _of_one(self, driver: AsyncDriver, given: tuple[str, tuple[str, ...]]) -> list[Fate]:
-        key, transactions = given
+            async def together(some: Iterable[tuple[str, tuple[str, ...]]]) -> list[list[Fate]]:
+                return await asyncio.gather(*(self._of_one(driver, *item) for item in some))
+
+            try:
+                while some := list(islice(entities, AT_ONCE)):
+                    runner.run(connection.turn())
+                    for fates in runner.run(together(some)):
+                        yield from fates
+            finally:
+                runner.run(connection.close())
+
+    async def _of_one(self, driver: AsyncDriver, key: str, transactions: tuple[str, ...]) -> list[Fate]:
         entity = entity_of(key)
         fates = await cleaned(driver, entity, transactions, self.place.absent(entity), self.backoff)
         return [(key, staged_id(tx), fate) for tx, fate in fates.items()]
-
-
-def through(
-    place: Place, meter: Meter, given: Iterable[Given], clean: Callable[[AsyncDriver, Given], Awaitable[Result]]
-) -> Iterator[Result]:
-    """Clean entities, so many at a time, through the library's own store and driver.
-
-    Args:
-        place: the containers.
-        meter: counts RU.
-        given: what to clean of each entity.
-        clean: cleans one entity.
-    """
-    waiting = iter(given)
-    connection = place.connect(meter)
-    with asyncio.Runner() as runner:
-        driver = AsyncDriver(place.store(connection), Publisher({}), Runtime())
-
-        async def together(some: Iterable[Given]) -> list[Result]:
-            return await asyncio.gather(*(clean(driver, item) for item in some))
-
-        try:
-            while some := list(islice(waiting, AT_ONCE)):
-                runner.run(connection.turn())
-                yield from runner.run(together(some))
-        finally:
-            runner.run(connection.close())
 
 
 async def cleaned(

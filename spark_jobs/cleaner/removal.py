@@ -1,27 +1,26 @@
-"""The removal: bulk deletes, and deletes behind a fence."""
+"""The removal: bulk deletes, deletes behind a fence, and an archive before both."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from functools import partial, reduce
 from typing import Final
+from uuid import uuid4
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 from pyspark.sql.types import StringType, StructField, StructType
 
 from exactlyonce.drivers.driver import Backoff
-from spark_jobs.cleaner.archive import archive
-from spark_jobs.cleaner.fence import Fence
+from spark_jobs.cleaner.fence import Fence, Place
 from spark_jobs.cleaner.scan import Scan
-from spark_jobs.cleaner.store import Place
 from spark_jobs.cleaner.verdicts import GOES
-from spark_jobs.source.port import shown_units
 from spark_jobs.source.tasks import made, together
-from spark_jobs.spark.frames import kept, none
-from spark_jobs.spark.head import capped
+from spark_jobs.spark.folder import Folder
+from spark_jobs.spark.frames import capped, kept, none
 from spark_jobs.spark.session import parallelism
 from spark_jobs.work import Work
 
@@ -33,15 +32,44 @@ _MOST_CONTAINERS: Final = 1_000
 OUTCOMES: Final = StructType([StructField(name, StringType()) for name in ("container", "entity", "id", "outcome")])
 """The outcome of each document: a `port.Outcome`, or a `verdicts.Reason` to keep it."""
 
+ARCHIVED: Final = ("container", "kind", "entity", "message", "tx", "partition", "id", "etag", "ts", "document")
+"""Columns of an archive. `document` is the JSON text of the whole document."""
+
+
+def archive(place: str, scan: Scan, going: DataFrame, containers: list[str]) -> DataFrame:
+    """Write a new archive of whole documents into a folder, and read it again.
+
+    Only archived documents are deleted, with the ETag of the archive. So a document that changes in between stays, and the
+    archive holds every deleted document, and perhaps more.
+
+    Args:
+        place: the folder, which may hold archives of other runs.
+        scan: reads the documents again.
+        going: the documents to delete: `verdicts.JUDGED`.
+        containers: their containers.
+
+    Returns:
+        The archived documents: the columns of `ARCHIVED`.
+
+    Raises:
+        ConfigurationError: the folder cannot be written. Nothing was deleted.
+    """
+    folder = Folder(scan.work.spark, place)
+    folder.make()
+    at = datetime.fromtimestamp(scan.work.beginning.now, timezone.utc)
+    name = folder.place(f"{at:%Y-%m-%dT%H%M%SZ}-{uuid4().hex[:8]}.parquet")
+    found = []
+    for container in containers:
+        whole = scan.whole(container)
+        found.append(going.where(going.container == container).join(whole, ["entity", "id", "etag"]))
+    reduce(DataFrame.unionByName, found).select(*ARCHIVED).write.parquet(name)
+    scan.release()
+    return scan.work.spark.read.parquet(name)
+
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """Deletes documents.
-
-    Attributes:
-        work: the session, the job, the account.
-        backoff: between attempts to fence an entity.
-    """
+    """Deletes documents."""
 
     work: Work
     backoff: Backoff
@@ -88,7 +116,7 @@ class Removal:
             kept,  # Not only held: making them again would fence every entity again.
         )
         self.work.source.spent.add(done.spent)
-        self.work.progress.done(f"{number:,} judged, {shown_units(self.work.source.spent.units)} in all")
+        self.work.done(f"{number:,} judged")
         return done.rows
 
     def _in_bulk(self, container: str, rows: DataFrame, number: int, wave: int) -> Iterator[DataFrame]:
@@ -100,9 +128,7 @@ class Removal:
             some = rows.where(F.pmod(F.xxhash64("partition"), F.lit(waves)) == turn)
             deleted = self.work.source.delete(container, some.select("container", "partition", "entity", "id", "etag"))
             done += deleted.number
-            self.work.progress.done(
-                f"{done:,} of {number:,} documents, {shown_units(self.work.source.spent.units)} in all"
-            )
+            self.work.done(f"{done:,} of {number:,} documents")
             yield deleted.rows.select(*OUTCOMES.fieldNames())
 
     def _numbers(self, going: DataFrame) -> dict[tuple[str, bool], int]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -13,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 from spark_jobs.cleaner.verdicts import GOES, Reason
 from spark_jobs.source.port import Outcome, shown_units
 from spark_jobs.spark.folder import Folder, results_folder
-from spark_jobs.spark.head import capped
+from spark_jobs.spark.frames import capped
 
 TABLE, SUMMARY, BLOBS = "documents.parquet", "summary.json", "blobs.txt"
 
@@ -39,7 +40,6 @@ class Counts:
     """The documents of one kind in one container.
 
     Attributes:
-        container, kind: name and kind.
         results: number of each result: `goes` (a dry run), `removed`, `gone`, or a `verdicts.Reason`.
         ages: number of each age, of the documents with the verdict that they may go.
     """
@@ -55,14 +55,12 @@ class Summary:
     """The summary of a clean-up.
 
     Attributes:
-        database: its name.
         mode: "dry run" or "delete".
         at: the service's time at the beginning, ISO 8601.
         retention, horizon: in seconds.
         counts: by container and kind.
         blobs: results of blobs, as `Counts.results`; None if no container of blobs was named.
         units: RU spent; None if the source does not report all.
-        seconds: its duration.
         archive: folder of the archive; None without one.
         pages: whether the clean-up reads pages; if not, the store deletes them.
     """
@@ -99,17 +97,10 @@ class Summary:
         yield f"{self.mode} of {self.database}: {verb}, {shown_units(self.units)}, {self.seconds:.1f} s"
 
 
-@dataclass
-class _Counted:
-    results: dict[str, int] = field(default_factory=dict)
-    ages: dict[str, int] = field(default_factory=dict)
-
-
 def results(judged: DataFrame, outcomes: DataFrame, there: DataFrame, *, deleted: bool) -> DataFrame:
     """The result of each judged document: the columns of `verdicts.JUDGED`, and `result`.
 
     Args:
-        judged: the verdicts.
         outcomes: `removal.OUTCOMES`.
         there: the documents that are there now: `Scan.there`.
         deleted: whether the clean-up deletes; if not, it is a dry run.
@@ -121,8 +112,7 @@ def results(judged: DataFrame, outcomes: DataFrame, there: DataFrame, *, deleted
         same & (F.col("it.id") == F.col("there.id")) & (F.col("it.container") == F.col("there.container")),
         "left",
     )
-    known = seen.select("it.*", "now")
-    ended = known.join(outcomes, ["container", "entity", "id"], "left")
+    ended = seen.select("it.*", "now").join(outcomes, ["container", "entity", "id"], "left")
     return ended.withColumn("result", F.coalesce(*_result(deleted=deleted))).drop("now", "outcome")
 
 
@@ -144,8 +134,6 @@ def counted(results: DataFrame, there: DataFrame, now: int) -> tuple[Counts, ...
     """Count the results of judged documents, and the documents that were too young to be read.
 
     Args:
-        results: see `results`.
-        there: as for `results`.
         now: the service's time at the beginning.
     """
     keys = ("container", "kind", "result", "age")
@@ -156,13 +144,18 @@ def counted(results: DataFrame, there: DataFrame, now: int) -> tuple[Counts, ...
     why = F.when(F.col("kind") == "parked", Reason.PARKED).otherwise(Reason.TOO_YOUNG)
     others = young.select("container", "kind", why.alias("result"), F.lit(None).alias("age"), "count")
     rows, _ = capped(done.unionByName(others), _MOST_COUNTS)
-    found: dict[tuple[str, str], _Counted] = {}
+    found: dict[tuple[str, str], tuple[Counter[str], Counter[str]]] = defaultdict(lambda: (Counter(), Counter()))
     for container, kind, result, age, number in rows:
-        one = found.setdefault((container, kind or "of no kind"), _Counted())
-        one.results[result] = one.results.get(result, 0) + number
+        by_result, by_age = found[container, kind or "of no kind"]
+        by_result[result] += number
         if age:
-            one.ages[age] = one.ages.get(age, 0) + number
-    return tuple(Counts(*key, _sorted(item.results), _by_age(item.ages)) for key, item in sorted(found.items()))
+            by_age[age] += number
+    return tuple(
+        Counts(
+            *key, _ordered(by_result, (GOES, REMOVED, GONE)), _ordered(by_age, [*(name for _, name in AGES), _OLDER])
+        )
+        for key, (by_result, by_age) in sorted(found.items())
+    )
 
 
 def _age(now: int) -> Column:
@@ -170,14 +163,9 @@ def _age(now: int) -> Column:
     return F.coalesce(*(F.when(days < bound, name) for bound, name in AGES), F.lit(_OLDER))
 
 
-def _by_age(ages: Mapping[str, int]) -> dict[str, int]:
-    return {name: ages[name] for name in (*(name for _, name in AGES), _OLDER) if name in ages}
-
-
-def _sorted(results: Mapping[str, int]) -> dict[str, int]:
-    """The results in order, deletes first."""
-    first = (GOES, REMOVED, GONE)
-    return {name: results[name] for name in (*first, *sorted(results.keys() - set(first))) if name in results}
+def _ordered(numbers: Mapping[str, int], first: Sequence[str]) -> dict[str, int]:
+    """The numbers by name: some names first, the others sorted."""
+    return {name: numbers[name] for name in (*first, *sorted(numbers.keys() - {*first})) if name in numbers}
 
 
 def _listed(numbers: Mapping[str, int]) -> str:
@@ -193,8 +181,6 @@ def write(folder: Folder, summary: Summary, documents: DataFrame, blobs: Iterabl
     """Replace the results.
 
     Args:
-        folder: see `destination`.
-        summary: the summary.
         documents: the documents with the verdict that they may go: the columns of `verdicts.JUDGED`, and `result`.
         blobs: names of the blobs that go.
     """

@@ -20,7 +20,7 @@ from pyspark.sql.types import StringType
 
 from exactlyonce.values.lifetimes import AHEAD, CLOCK_TOLERANCE
 from spark_jobs.job.configuration import Job
-from spark_jobs.source.application import Beginning
+from spark_jobs.source.account import Beginning
 from spark_jobs.spark.frames import by_row
 
 GOES: Final = "goes"
@@ -66,7 +66,7 @@ JUDGED: Final = ("container", "kind", "id", "partition", "etag", "ts", "entity",
 def oldest_page(beginning: Beginning) -> int:
     """The time, in milliseconds since 1970, before which the newest mark of a page has to be for the page to go.
 
-    Processes refuse a message whose page is gone before its time. They may read a time that is a little behind the job's.
+    Processes refuse a message whose page is gone before its time. Their time may be a little behind the job's.
     """
     return int((beginning.now - (beginning.kept + CLOCK_TOLERANCE).total_seconds()) * 1000)
 
@@ -75,8 +75,7 @@ def judged(documents: DataFrame, job: Job, beginning: Beginning) -> DataFrame:
     """The verdict on each document of the library.
 
     Args:
-        documents: `candidates.candidates`: all documents that may be old, and the entities whose ledgers decide about some.
-        job: limits and entity types.
+        documents: `scan.candidates`: all documents that may be old, and the entities whose ledgers decide about some.
         beginning: the time, and the age from which documents are old.
 
     Returns:

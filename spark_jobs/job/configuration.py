@@ -21,10 +21,8 @@ from exactlyonce.errors import ConfigurationError
 from exactlyonce.local_settings import setting
 from exactlyonce.values.lifetimes import Duration, Positive
 from spark_jobs.job import limits
-from spark_jobs.job.problems import problems_of, refusal, require_none
 
 _MAX_PATHS: Final = 3
-
 
 Protocol = Literal["outbox", "colocated", "stream", "resequencer"]
 """The strategies, by the name that a ledger has."""
@@ -50,7 +48,6 @@ class EntityPlace(_Model):
 
     Attributes:
         type: name of the entity type.
-        container: its name.
         partition_key: paths of its partition key, from the top.
         protocol: protocol of the entities.
     """
@@ -62,12 +59,11 @@ class EntityPlace(_Model):
 
 
 class Job(_Model):
-    """The job file. Durations are ISO 8601 or seconds. The retention is the application's: `application.owner_of`.
+    """The job file. Durations are ISO 8601 or seconds. The retention is the application's.
 
     Attributes:
         database: name of the database; `COSMOS__database` has precedence.
         endpoint: of the account; `COSMOS__accountEndpoint` has precedence.
-        entities: the entity types.
         library: name of the library's container.
         consumers: for each destination that an entity type of this job consumes, that type.
         horizon: age below which clean-up leaves staged messages alone.
@@ -106,11 +102,6 @@ class Job(_Model):
     def of(cls, entities: Iterable[Entity[Any]], *, database: str, **rest: Any) -> Self:
         """The job file of an application.
 
-        Args:
-            entities: the application's entities.
-            database: name of the database.
-            rest: the other fields of the file.
-
         Raises:
             ConfigurationError: names all problems.
         """
@@ -135,7 +126,7 @@ class Job(_Model):
         try:
             return cls.model_validate(content)
         except ValidationError as error:
-            raise refusal("The job is not configured as it has to be", problems_of(error, _known())) from None
+            raise invalid("The job is not configured as it has to be", _problems_of(error)) from None
 
     @property
     def places(self) -> list[EntityPlace]:
@@ -150,27 +141,27 @@ class Job(_Model):
     @field_validator("entities")
     @classmethod
     def _distinct(cls, places: tuple[EntityPlace, ...]) -> tuple[EntityPlace, ...]:
-        require_none(_contradictions(places))
+        _require_none(_contradictions(places))
         return places
 
     @field_validator("library")
     @classmethod
     def _apart(cls, library: str, others: ValidationInfo) -> str:
         inside = [place.type for place in others.data.get("entities", ()) if place.container == library]
-        require_none(f"is the container of entity {type!r}, too: they need one each" for type in inside)
+        _require_none(f"is the container of entity {type!r}, too: they need one each" for type in inside)
         return library
 
     @field_validator("consumers")
     @classmethod
     def _known(cls, consumers: dict[str, str], others: ValidationInfo) -> dict[str, str]:
         if "entities" in others.data:
-            require_none(_unknown_consumers(consumers, [place.type for place in others.data["entities"]]))
+            _require_none(_unknown_consumers(consumers, [place.type for place in others.data["entities"]]))
         return consumers
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Address and identity for the account. Its secrets are never shown; they reach the executors in the closures of tasks.
+    """Address and identity for the account. Secrets are never shown, and reach the executors in the closures of tasks.
 
     Attributes:
         endpoint: its address.
@@ -193,8 +184,8 @@ class Account:
         Raises:
             ConfigurationError: there is no address, or the identity is incomplete.
         """
-        if problems := [*_endpoint_problems(job.endpoint), *_identity_problems(environment)]:
-            raise refusal("The account is not configured as it has to be", problems)
+        if problems := [*_account_problems(job.endpoint, environment)]:
+            raise invalid("The account is not configured as it has to be", problems)
         return cls(
             job.endpoint or "",
             setting(environment, "COSMOS__accountKey"),
@@ -208,7 +199,6 @@ def load(path: Path, environment: Mapping[str, str] = os.environ) -> tuple[Job, 
     """Read a job file and the account's settings.
 
     Args:
-        path: of the file.
         environment: `COSMOS__accountEndpoint` and `COSMOS__database` have precedence over the file. The identity is here only:
             `COSMOS__accountKey` for the local Cosmos; else a managed identity (`COSMOS__clientId`), or a service principal
             (`AZURE_TENANT_ID`, `AZURE_CLIENT_ID`, `AZURE_CLIENT_SECRET`).
@@ -227,18 +217,18 @@ def load(path: Path, environment: Mapping[str, str] = os.environ) -> tuple[Job, 
     for name, variable in (("endpoint", "COSMOS__accountEndpoint"), ("database", "COSMOS__database")):
         if value := setting(environment, variable):
             content[name] = value
-    problems = [*_endpoint_problems(content.get("endpoint")), *_identity_problems(environment)]
+    problems = [*_account_problems(content.get("endpoint"), environment)]
     try:
         job = Job.model_validate(content)
     except ValidationError as error:
-        problems += problems_of(error, _known())
+        problems += _problems_of(error)
     if problems:
-        raise refusal(f"The job file {path}, or the environment, is not as it has to be", problems)
+        raise invalid(f"The job file {path}, or the environment, is not as it has to be", problems)
     return job, Account.of(job, environment)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON. Refuses a name given twice: one of its values would be lost in silence."""
+    """An object of JSON. Refuses a repeated name: a value would be lost in silence."""
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
@@ -246,8 +236,31 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _known() -> dict[str, Iterable[str]]:
-    return {"": Job.model_fields, "entities": EntityPlace.model_fields}
+def invalid(what: str, problems: Iterable[str]) -> ConfigurationError:
+    """An error that names all problems, a line for each."""
+    return ConfigurationError(f"{what}:\n" + "\n".join(f"- {problem}" for problem in problems))
+
+
+def _require_none(problems: Iterable[str]) -> None:
+    """Raise `ValueError` with a line for each problem, if there is one."""
+    if lines := "\n".join(problems):
+        raise ValueError(lines)
+
+
+def _problems_of(error: ValidationError) -> Iterator[str]:
+    """The problems that pydantic found. Values are left out: one may be a key in the wrong place."""
+    for item in error.errors(include_url=False, include_input=False):
+        where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in item["loc"]).lstrip(".")
+        match item["type"]:
+            case "extra_forbidden":
+                model = EntityPlace if len(item["loc"]) > 1 else Job
+                yield f"{where} is not known here; known are: {', '.join(model.model_fields)}"
+            case "missing":
+                yield f"{where} is missing"
+            case "value_error":
+                yield from (f"{where} {line}" for line in str(item["ctx"]["error"]).splitlines())
+            case _:
+                yield f"{where}: {item['msg']}"
 
 
 def _contradictions(places: tuple[EntityPlace, ...]) -> Iterator[str]:
@@ -278,20 +291,17 @@ def _protocol(entity: Entity[Any]) -> Protocol:
     return protocol
 
 
-def _endpoint_problems(endpoint: object) -> Iterator[str]:
+def _account_problems(endpoint: object, environment: Mapping[str, str]) -> Iterator[str]:
+    """Problems of address and identity. An account key is Base64; for another the SDK raises an error that names no setting."""
     if endpoint is None:
         yield "there is no endpoint: set COSMOS__accountEndpoint, or `endpoint` in the file"
-
-
-def _identity_problems(environment: Mapping[str, str]) -> Iterator[str]:
-    """Problems of the identity. An account key is Base64; for any other the SDK raises an error that names no setting."""
     try:
         b64decode(setting(environment, "COSMOS__accountKey") or "", validate=True)
     except ValueError:
         yield "COSMOS__accountKey is no account key: copy it whole, or unset it to use an identity"
     if setting(environment, "AZURE_CLIENT_SECRET"):
         named = (
-            {"AZURE_TENANT_ID"} if setting(environment, "COSMOS__clientId") else {"AZURE_TENANT_ID", "AZURE_CLIENT_ID"}
+            ("AZURE_TENANT_ID",) if setting(environment, "COSMOS__clientId") else ("AZURE_CLIENT_ID", "AZURE_TENANT_ID")
         )
-        if missing := sorted(name for name in named if not setting(environment, name)):
+        if missing := [name for name in named if not setting(environment, name)]:
             yield f"AZURE_CLIENT_SECRET is set, but {' and '.join(missing)} is not: a service principal needs all of them"

@@ -73,7 +73,6 @@ def ending(job: Callable[[], Exit], errors: TextIO | None = None) -> Exit:
     """Run a job and print its error, if it raises one: an error of ours as a sentence, others with their trace.
 
     Args:
-        job: does the work and returns its exit code.
         errors: stream for the error; the error output by default.
     """
     try:

@@ -1,4 +1,4 @@
-"""Charts as SVG for the page: their text stays text, and their colours are the page's, light or dark."""
+"""Charts as SVG for the page: text stays text, in the colours of the page, light or dark."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from spark_jobs.report.contents import Counted, Growing, Pictures, RuleResult, Trend
+from spark_jobs.report.contents import Growing, Pictures, RuleResult, Trend
 
 INCHES: Final = (4.3, 2.4)
 """Small enough that the letters can be read on a telephone, where the chart is as wide as the screen."""
@@ -57,7 +57,12 @@ def backlog_chart(pictures: Pictures) -> Markup | None:
     if not any(number for _, number in pictures.backlog):
         return None
     with _chart("Commits that owe outputs, by age") as (axes, finished):
-        _bars(axes, pictures.backlog, SERIES[0])
+        axes.grid(visible=False)
+        axes.yaxis.set_visible(False)
+        names, numbers = zip(*pictures.backlog, strict=True)
+        drawn = axes.bar(names, numbers, color=SERIES[0], width=0.7)
+        axes.bar_label(drawn, labels=[f"{number:,}" for number in numbers], padding=2, color=INK)
+        axes.margins(y=0.15)
     return finished[0]
 
 
@@ -91,7 +96,7 @@ def commits_chart(pictures: Pictures) -> Markup | None:
 
 
 def growth_chart(pictures: Pictures) -> Markup | None:
-    """Documents and entries kept to detect duplicates, by the time at which they were written. None if there are none."""
+    """Documents and entries kept to detect duplicates, by the time of writing. None if there are none."""
     kinds = growing_kinds(pictures)
     if not kinds:
         return None
@@ -144,15 +149,6 @@ def _over_time(axes: Axes) -> None:
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     axes.set_ylim(bottom=0)
     axes.margins(x=0)
-
-
-def _bars(axes: Axes, counted: Counted, colour: str) -> None:
-    """A bar for each, with its number above it."""
-    axes.grid(visible=False)
-    axes.yaxis.set_visible(False)
-    drawn = axes.bar([name for name, _ in counted], [number for _, number in counted], color=colour, width=0.7)
-    axes.bar_label(drawn, labels=[f"{number:,}" for _, number in counted], padding=2, color=INK)
-    axes.margins(y=0.15)
 
 
 @contextmanager

@@ -5,9 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
+from enum import StrEnum
 from typing import Any, Literal
 
-from spark_jobs.report.severity import Severity
+
+class Severity(StrEnum):
+    """What a finding of a rule means for the application, the worst first."""
+
+    WRONG = "data wrong"
+    """A state, or what the library knows of its messages, is not what it should be: correct it."""
+    LOST = "message lost"
+    """A message has not arrived: look for it, or send it again."""
+    WATCH = "watch"
+    """Something waits for longer than it should: find out why before it is lost."""
+    GARBAGE = "garbage"
+    """Something is stored that nobody needs: clean-up takes it."""
+
 
 Mode = Literal["full", "incremental"]
 
@@ -54,9 +67,9 @@ class RuleResult:
 
     Attributes:
         name: of the rule.
-        title, severity: what it finds, for people, and what that means.
+        title, severity: the findings in words, and their meaning.
         grace: age from which on the rule judges, in words.
-        skipped: why it did not run; None if it ran.
+        skipped: why the rule did not run; None if it ran.
         suspects: number of suspects at the first look.
         findings: number of suspects that the second look found again.
     """
@@ -80,11 +93,9 @@ class ReadResult:
     """One read of a container.
 
     Attributes:
-        container: its name.
         purpose: "first look", "second look"…
         rows: number of documents.
         charge: in request units; None if the service did not report it.
-        seconds: its duration.
     """
 
     container: str
@@ -101,8 +112,8 @@ class Pictures:
     Attributes:
         backlog: commits that owe outputs, by age, the youngest first.
         span: seconds that each point of `commits` and `growth` covers.
-        commits: processed messages, by the time at which they came about, or of their commit.
-        growth: documents and entries that make duplicates known, by kind, and by the time at which they were written.
+        commits: processed messages, by the time of the message or of the commit.
+        growth: documents and entries that make duplicates known, by kind and time of writing.
         worst: entities with the most findings, the worst first.
     """
 
@@ -119,18 +130,17 @@ class Contents:
 
     Attributes:
         account: host name of the account.
-        database: its name.
         mode: whether the audit read everything, or changes.
         since: from when on an incremental audit looked for changes; None in a full audit.
         at: beginning of the audit, by the service's clock.
         seconds: duration, without the start of Spark.
         entities, messages: numbers of those that were judged.
         open: number of entities that the next audit judges again.
-        garbage: number of documents of messages that nobody keeps, which clean-up takes.
+        garbage: number of documents of messages that no entity keeps, for clean-up.
         rules, reads, pictures: see there.
         total: number of findings.
         findings: the first findings, as many as the page shows.
-        trend: the last audits that left a checkpoint, and this one.
+        trend: the last audits with a checkpoint, and this audit.
         warnings: sentences that a reader of the report has to know.
     """
 

@@ -27,10 +27,9 @@ class Progress(Protocol):
 
 
 class Lines:
-    """Prints a line for each step that is done, with its seconds.
+    """Prints a line for each finished step, with the seconds.
 
     Args:
-        output: stream for the lines.
         clock: seconds from any beginning.
     """
 

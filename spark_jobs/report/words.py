@@ -28,7 +28,7 @@ _NEXT: Final[Mapping[str, str]] = {
 
 
 def entity_name(key: str) -> str:
-    """An entity as people call it: its type, its id, and its partition where that is not the id. Text that is no key stays.
+    """An entity in words: type, id, and the partition where it differs from the id. Text that is no key stays.
 
     >>> entity_name('["range","game-1","game-1"]'), entity_name('["order","eu",7,"o-1"]')
     ('range game-1', 'order o-1 in eu, 7')
@@ -42,7 +42,7 @@ def entity_name(key: str) -> str:
 
 
 def message_name(key: str) -> str:
-    """A message as people call it: its id, and its source.
+    """A message in words: id and source.
 
     >>> message_name("web/m%2F42")
     'm/42 from web'
@@ -52,7 +52,7 @@ def message_name(key: str) -> str:
 
 
 def command_after(rule: str, entity: str) -> str | None:
-    """The command to run next after a finding; None if it is about no entity that a command could name.
+    """The command to run next after a finding; None without an entity that a command could name.
 
     >>> command_after("two_owners", '["range","game-1","game-1"]')
     'python -m exactlyonce.cli inspect range game-1'

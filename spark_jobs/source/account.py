@@ -1,4 +1,4 @@
-"""The account: its client, the meaning of its refusals, its clock, and the check of its containers.
+"""The account: its client, its refusals, its clock, its containers, and the application that owns the library's.
 
 A job reads with the consistency level Eventual and without session tokens: a scan has no write of its own to wait for. So its
 reads may lag behind as a replica does, and two pages may come from two replicas. Jobs allow for that: rules do not judge
@@ -11,19 +11,22 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import Final, Self
 
 from azure.core.exceptions import AzureError, ClientAuthenticationError
-from azure.cosmos import ContainerProxy, CosmosClient, DatabaseProxy
-from azure.cosmos.exceptions import CosmosBatchOperationError, CosmosHttpResponseError
+from azure.cosmos import CosmosClient, DatabaseProxy
+from azure.cosmos.exceptions import CosmosBatchOperationError, CosmosHttpResponseError, CosmosResourceNotFoundError
 from azure.identity import ClientSecretCredential, DefaultAzureCredential
 
-from exactlyonce.errors import ConfigurationError, ExactlyOnceError
-from exactlyonce.stores.cosmos.partition import LIBRARY_PATH
+from exactlyonce.errors import ConfigurationError, ExactlyOnceError, StoredDataError
+from exactlyonce.records.application import KIND, Application, OwnedType, read_application
+from exactlyonce.stores.cosmos.partition import LIBRARY_PATH, from_library
 from exactlyonce.stores.cosmos.replies import answered_at
-from spark_jobs.job.configuration import Account, Job
+from exactlyonce.values.lifetimes import AHEAD, CLOCK_TOLERANCE, Retention
+from spark_jobs.job.configuration import Account, Job, invalid
 from spark_jobs.job.exits import AccountError, UnsafeError
-from spark_jobs.source.application import Beginning, owner_of
 
 CONNECT_SECONDS: Final = 5
 READ_SECONDS: Final = 6
@@ -33,9 +36,36 @@ LARGEST_SKEW: Final = 300
 """Most seconds by which this machine's clock may differ from the account's."""
 
 
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """The service's time and the ages by which a job judges, as of its beginning.
+
+    Attributes:
+        now: the service's time, in seconds since 1970: ages are judged by it, since it also gives `_ts`.
+        kept: age from which clean-up deletes records of a commit.
+        judged: age up to which no record of a commit can have been deleted. Less than `kept` after a change.
+        arrival: greatest age of a message that a consumer can have processed, if it refuses older ones.
+        whole: whether the job file names all entity types of the application.
+    """
+
+    now: int
+    kept: timedelta
+    judged: timedelta
+    arrival: timedelta
+    whole: bool = True
+
+    @classmethod
+    def of(cls, now: float, retention: Retention, *, whole: bool = True) -> Self:
+        """The ages that follow from a retention at this time, in seconds since 1970. `whole` as the attribute."""
+        present = datetime.fromtimestamp(now, timezone.utc)
+        kept, judged = retention.kept(present), retention.judged(present)
+        arrival = max(retention.current, retention.previous or retention.current) - AHEAD - CLOCK_TOLERANCE
+        return cls(int(now), kept, judged, max(arrival, timedelta(0)), whole)
+
+
 @contextmanager
 def connected(account: Account) -> Iterator[CosmosClient]:
-    """A client for a `with` block. Its own retries are off: `pacing.insist` retries.
+    """A client for a `with` block. Its own retries are off: `pace.insist` retries.
 
     Raises:
         AccountError: the account cannot be reached, or refuses; also from within the block.
@@ -82,12 +112,7 @@ def credential(account: Account) -> str | DefaultAzureCredential | ClientSecretC
 
 
 def refusal(error: AzureError, what: str) -> ExactlyOnceError:
-    """An error of the SDK as an error for the operator.
-
-    Args:
-        error: the SDK's.
-        what: name of the resource, such as "the container 'games'".
-    """
+    """An error of the SDK as an error for the operator; `what` names the resource, such as "the container 'games'"."""
     if isinstance(error, CosmosHttpResponseError | CosmosBatchOperationError):
         return refused(error.status_code, error.sub_status or 0, what)
     if isinstance(error, ClientAuthenticationError):
@@ -123,17 +148,10 @@ def refused(status: int | None, substatus: int, what: str) -> ExactlyOnceError:
             return AccountError(f"The account answered {both} when asked for {what}: run the job again later.")
 
 
-def container_of(client: CosmosClient, database: str, container: str) -> ContainerProxy:
-    """A container, without a request."""
-    return client.get_database_client(database).get_container_client(container)
-
-
 def ready(job: Job, account: Account, clock: Callable[[], float] = time.time) -> Beginning:
     """Check the account against the job file, before the job reads anything.
 
     Args:
-        job: names the containers.
-        account: address and identity.
         clock: this machine's, in seconds since 1970.
 
     Returns:
@@ -149,10 +167,8 @@ def ready(job: Job, account: Account, clock: Callable[[], float] = time.time) ->
         database = client.get_database_client(job.database)
         now = server_now(database)
         if problems := list(_problems(database, job)):
-            raise ConfigurationError(
-                "The containers are not what the job file says:\n" + "\n".join(f"- {problem}" for problem in problems)
-            )
-        application = owner_of(database, job)
+            raise invalid("The containers are not what the job file says", problems)
+        application = _owner_of(database, job)
     require_clock(now, clock())
     whole = {kind.type for kind in application.types} <= {entity.type for entity in job.entities}
     return Beginning.of(now, application.retention, whole=whole)
@@ -192,11 +208,13 @@ def _problems(database: DatabaseProxy, job: Job) -> Iterable[str]:
     places = {place.container: (place.partition_key, f"of entity {place.type!r}") for place in job.entities}
     places[job.library] = ((LIBRARY_PATH,), "of the library")
     for container, (expected, owner) in places.items():
-        properties = _properties(database, container)
-        if properties is None:
+        try:
+            actual = tuple(database.get_container_client(container).read()["partitionKey"]["paths"])
+        except CosmosResourceNotFoundError:
             yield f"there is no container {container!r} {owner} in database {database.id!r}: correct its name, or create it"
             continue
-        actual = tuple(properties["partitionKey"]["paths"])
+        except CosmosHttpResponseError as error:
+            raise refusal(error, f"the container {container!r}") from None
         if actual != expected:
             yield (
                 f"container {container!r} {owner} has the partition key {', '.join(actual)}, but the job file says "
@@ -204,10 +222,33 @@ def _problems(database: DatabaseProxy, job: Job) -> Iterable[str]:
             )
 
 
-def _properties(database: DatabaseProxy, container: str) -> dict[str, Any] | None:
+def _owner_of(database: DatabaseProxy, job: Job) -> Application:
+    """The job's application.
+
+    Raises:
+        AzureError: the account refuses, or does not answer.
+        ConfigurationError: there is no application, or the job file contradicts it.
+    """
     try:
-        return dict(database.get_container_client(container).read())
-    except CosmosHttpResponseError as error:
-        if error.status_code == 404:  # noqa: PLR2004
-            return None
-        raise refusal(error, f"the container {container!r}") from None
+        found = database.get_container_client(job.library).read_item(KIND, KIND)
+    except CosmosResourceNotFoundError:
+        raise ConfigurationError(
+            f"Container {job.library!r} names no application, and so no retention. Correct `library` in the job file; or start "
+            "the application once, which writes both into it."
+        ) from None
+    try:
+        application = read_application(from_library(dict(found)))
+    except StoredDataError as error:
+        raise ConfigurationError(str(error)) from None
+    if problems := [*_contradictions(application, job)]:
+        raise invalid(f"The job file contradicts application {application.name!r}", problems)
+    return application
+
+
+def _contradictions(application: Application, job: Job) -> Iterator[str]:
+    types = [OwnedType(entity.type, entity.container, entity.partition_key) for entity in job.entities]
+    yield from application.contradicted_by(types)
+    for kind in types:
+        if application.place_of(kind.type) is None:
+            known = ", ".join(repr(known.type) for known in application.types) or "none"
+            yield f"There is no entity type {kind.type!r}; there are: {known}. Correct `type`, or start the application once."

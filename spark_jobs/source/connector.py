@@ -1,19 +1,19 @@
 """The adapter to azure-cosmos-spark, Microsoft's connector.
 
-**No release of the connector was ever run in development or CI**: its jar cannot be had there. In the tests a double of ours
-takes its place, a small data source in Java. It takes the options that the connector's documentation and source have (a table
-in the tests), and reads and deletes by the same calls of the Java SDK. So this module is run, and what is not is the
-connector's own code, direct mode, identities of Entra ID, and more than one executor. Therefore a job uses the connector only
-if its file has `"source": "connector"`. Run it once against an account of yours before you rely on it, and compare its findings
-with those of `"source": "feed_ranges"`.
+**No release of the connector was ever run in development or CI**: the jar cannot be had there. In the tests a double takes its
+place, a small data source in Java, with the options of the connector's documentation and source (a table in the tests), and
+with the same calls of the Java SDK. So this module is run. The connector's own code, direct mode, identities of Entra ID, and
+more than one executor are not. Therefore a job uses the connector only if the file has `"source": "connector"`. Run the
+connector once against an account of yours before you rely on it, and compare the findings with those of `"source":
+"feed_ranges"`.
 
-Its errors reach the job as Java traces, in which `failures` finds the account's refusal. An account that throttles for ever
-keeps it waiting for ever: give the job a time limit.
+Errors reach the job as Java traces, in which `tasks.translated` finds the account's refusal. An account that throttles for
+ever keeps the connector waiting for ever: give the job a time limit.
 
-It does not report the result of a delete: it skips documents that are gone (404) or have changed (412) in silence. So every
-outcome is `unknown`, and jobs count by reading again.
+The connector does not report the result of a delete: documents that are gone (404) or have changed (412) are skipped in
+silence. So every outcome is `unknown`, and jobs count by reading again.
 
-It supports no managed identity on Synapse and Fabric (says its documentation): there, put a service principal's
+On Synapse and Fabric no managed identity is supported (says the documentation): there, put a service principal's
 AZURE_CLIENT_ID, AZURE_TENANT_ID and AZURE_CLIENT_SECRET into the environment of the driver.
 
 Source: "Configuration Reference" of azure-cosmos-spark, and the names that its CosmosConfig.scala accepts, as of 2026.
@@ -69,8 +69,6 @@ def options(
     """The options of every use of the connector.
 
     Args:
-        account: address and identity.
-        database, container: names.
         environment: `AZURE_SUBSCRIPTION_ID` and `AZURE_RESOURCE_GROUP` of the account, if they are known.
         rate: most RU per second over all executors; None for no limit. The connector gives each an equal part.
         executors: their number.
@@ -145,12 +143,7 @@ def _identity(account: Account, environment: Mapping[str, str]) -> dict[str, str
 
 
 def jar_of(spark: SparkSession, name: str = _CLASS) -> str | None:
-    """The file name of the jar that a class comes from, with its version; None if no jar on the driver's class path has it.
-
-    Args:
-        spark: the session.
-        name: of the class; the connector's by default.
-    """
+    """The file name of the jar of a class, with the version; None if the class is not on the driver's class path."""
     jvm: Any = spark._jvm  # noqa: SLF001  # PySpark has no public way to the JVM.
     try:
         found = jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(name)
@@ -161,12 +154,9 @@ def jar_of(spark: SparkSession, name: str = _CLASS) -> str | None:
 
 
 class Connector:
-    """A `Source` by the connector, of which no release was run here: see this module.
+    """A `Source` by the connector. No release was run here: see this module.
 
     Args:
-        spark: the session.
-        account: address and identity.
-        database: name of the database.
         partition_keys: for each container the paths of its partition key.
         environment: see `options`.
         rate: most RU per second; None for no limit.

@@ -69,9 +69,8 @@ def insist(
     Args:
         request: sends it; may raise errors of the SDK.
         what: name of what is asked for, for an error.
-        passes: whether an error is worth another send; others are raised as they are.
+        passes: whether an error is worth another send; all further errors are raised unchanged.
         patience: number of sends, and waits.
-        sleep: waits for so many seconds.
 
     Raises:
         AccountError: the last send was not answered.
@@ -91,12 +90,11 @@ def insist(
 
 
 class Allowance:
-    """A limit on request units per second: the next request waits for those that were spent.
+    """A limit on request units per second: the next request waits for the units spent.
 
     Args:
         rate: RU per second; None for no limit.
         clock: seconds from any beginning.
-        sleep: waits for so many seconds.
     """
 
     def __init__(

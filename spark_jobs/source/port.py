@@ -45,7 +45,6 @@ class Query:
     """A query of a container.
 
     Attributes:
-        container: its name.
         columns: expressions of the query language over a document `c`, such as `c.id` or `c["_ts"]`.
         where: a condition; None for all documents. Values in it are written by `literal`.
     """
@@ -128,7 +127,7 @@ class Spent:
         self.add(Spent(rows, 1, units))
 
     def add(self, other: Spent) -> None:
-        """Count what others have counted."""
+        """Add other counts."""
         self.rows += other.rows
         self.requests += other.requests
         self.units = None if self.units is None or other.units is None else self.units + other.units
@@ -140,7 +139,6 @@ class Made:
 
     Attributes:
         rows: a frame of them, in no order.
-        number: how many there are.
         spent: what the requests gave and cost.
         held: the frame that Spark holds, until `release`.
     """
@@ -151,7 +149,7 @@ class Made:
     held: DataFrame
 
     def release(self) -> None:
-        """Let go of the rows. Frames that were not made of them by then would make them anew."""
+        """Let go of the rows. Frames of them that are made later would make the rows anew."""
         self.held.unpersist()
 
     def __enter__(self) -> Self:
@@ -165,8 +163,8 @@ class Source(Protocol):
     """Reads and deletes documents of a database.
 
     Attributes:
-        name: as job files have it; of the connector with its jar.
-        spent: what its requests gave and cost so far, and those that others sent on its behalf.
+        name: as in job files; of the connector with the jar.
+        spent: rows and costs of all requests so far, with those sent on behalf of the source.
         repeats: whether a read may give a document twice if its partition splits meanwhile.
     """
 
@@ -187,7 +185,6 @@ class Source(Protocol):
         """Delete documents that have not changed since they were read, now.
 
         Args:
-            container: its name.
             rows: with the columns of `DELETABLE`, and any others.
 
         Returns:

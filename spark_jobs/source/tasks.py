@@ -1,27 +1,34 @@
-"""Python in Spark's tasks: rows that requests of the account make, and what the requests gave and cost.
+"""Python in Spark's tasks: rows that requests of the account make, and the costs of the requests.
 
-Tasks stream Arrow (`mapInArrow`), as classic Spark and Spark Connect both can; Connect has no RDDs. It has no accumulators
-either: so each task returns what it spent in a last row of its own, and Spark leaves out those of tasks that failed, as it does
-with their rows.
+Tasks stream Arrow (`mapInArrow`), as classic Spark and Spark Connect both can; Connect has neither RDDs nor accumulators. So
+each task returns the costs in a last row, and Spark leaves out the rows of failed tasks.
+
+Spark wraps an error of a task or of the connector in a trace, from which `translated` recovers the error.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 from uuid import uuid4
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DoubleType, LongType, StructField, StructType
 
+from exactlyonce.errors import ExactlyOnceError
+from spark_jobs.job.exits import raised_by_a_task
+from spark_jobs.source.account import refused
 from spark_jobs.source.port import Made, Meter, Spent
-from spark_jobs.spark.frames import making
-from spark_jobs.spark.head import capped
+from spark_jobs.spark.frames import capped, making
 
 TOGETHER: Final = 1_000
 """Rows that a task hands on at a time, where they do not come in pages."""
@@ -31,6 +38,12 @@ _SPENT: Final = (
     StructField("spent_requests", LongType()),
     StructField("spent_units", DoubleType()),
 )
+
+_CONTAINER: Final = "the container of the connector's request"
+_OF_THE_CONNECTOR: Final = re.compile(
+    r'"ClassName":"\w+","userAgent":"[^"]*","statusCode":(?P<status>\d{3})\b(?:.*?x-ms-substatus=(?P<substatus>\d+))?'
+)
+"""The beginning of the text of a `CosmosException`. Later parts may have status codes of sends that it retried."""
 
 Row = dict[str, Any]
 """A row that a task is given."""
@@ -88,3 +101,20 @@ class _Task:
         columns = zip(*rows, strict=True)
         arrays = [pa.array(values, item.type) for values, item in zip(columns, self.schema, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raise the error of ours that a task or the connector met, in place of Spark's."""
+    try:
+        yield
+    except (Py4JError, PySparkException) as error:
+        if (ours := raised_by_a_task(error) or refused_to_the_connector(error)) is None:
+            raise
+        raise ours from None
+
+
+def refused_to_the_connector(error: BaseException) -> ExactlyOnceError | None:
+    """The refusal by the account that ended a request of the connector; None if it was something else."""
+    found = _OF_THE_CONNECTOR.search(str(error))
+    return None if found is None else refused(int(found["status"]), int(found["substatus"] or 0), _CONTAINER)

@@ -1,4 +1,4 @@
-"""Frames that are made once, and settings of the session for their size."""
+"""Frames made once, settings of the session for small frames, and the only way of rows to the driver."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 from pyspark.sql.types import DataType, StructType
 
@@ -57,18 +57,18 @@ def set_to(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
 
 
 def kept(frame: DataFrame) -> DataFrame:
-    """Make a frame now, and keep its rows on the executors for as long as it is referred to.
+    """Make a frame now, and keep the rows on the executors for as long as a frame refers to them.
 
-    The plan of a merely persisted frame is part of every plan made of it, and a dozen rules over a dozen such frames exhaust
-    the driver. The price: if an executor is lost, so are its rows, and the job has to be run again.
+    The plan of a merely persisted frame is part of every later plan, and a dozen rules over a dozen persisted frames exhaust
+    the driver. The price: a lost executor loses rows, and the job has to be run again.
     """
     return frame.localCheckpoint(eager=True)
 
 
 def held(frame: DataFrame) -> DataFrame:
-    """Keep the rows of a frame, once they are made, until it is unpersisted. If an executor is lost, they are made again.
+    """Keep the rows of a frame, once made, until the frame is unpersisted. Rows of a lost executor are made again.
 
-    On disk: they are read once more, and ten million of them leave no memory to make the next ones.
+    On disk: the rows are read once more, and ten million in memory leave no room to make the next frame.
     """
     with set_to(frame.sparkSession, _AS_THEY_ARE):
         return frame.persist(StorageLevel.DISK_ONLY)
@@ -76,9 +76,9 @@ def held(frame: DataFrame) -> DataFrame:
 
 @contextmanager
 def making(frame: DataFrame) -> Iterator[None]:
-    """Within the `with` block the rows of a held frame are made; if it raises, Spark lets go of those that are made.
+    """Within the `with` block the rows of a held frame are made; if the block raises, Spark lets go of the rows.
 
-    A watch goes on after a read that failed, and would fill the disk with them.
+    A watch goes on after a failed read, and would fill the disk.
     """
     try:
         yield
@@ -88,13 +88,13 @@ def making(frame: DataFrame) -> Iterator[None]:
 
 
 def any_of(frame: DataFrame) -> DataFrame | None:
-    """The rows of a frame, made now and kept; None if there are none. So what would be joined to them need not be made."""
+    """The rows of a frame, made now and kept; None for no rows, so that nothing is made to be joined to them."""
     made = kept(frame)
     return None if made.isEmpty() else made
 
 
 def none(spark: SparkSession, schema: StructType) -> DataFrame:
-    """No rows. Spark knows that there are none, and leaves out of plans what depends on them."""
+    """No rows. Spark knows so, and leaves dependent frames out of plans."""
     columns = (f"CAST(NULL AS {item.dataType.simpleString()}) AS `{item.name}`" for item in schema)
     return spark.sql(f"SELECT {', '.join(columns)} WHERE false")
 
@@ -108,17 +108,14 @@ def packed(frame: DataFrame, rows: int, of_a_task: int = ROWS_OF_A_TASK) -> Data
 
 
 def gathered(frame: DataFrame, rows: int) -> DataFrame:
-    """As `packed` for rows that are not parsed yet: several tasks parse them before one part takes them all."""
+    """As `packed`, for rows that are not parsed yet: several tasks parse before one part takes all rows."""
     return frame.repartition(1) if PARSED_OF_A_TASK < rows <= ROWS_OF_A_TASK else packed(frame, rows)
 
 
 def by_row(type: DataType) -> Callable[[Callable[..., Any]], Callable[..., Column]]:
-    """Makes a function of columns of a Python function that takes the values of one row.
+    """Makes a function of columns from a Python function of the values of a row, whose result has this type.
 
-    Spark 4 guesses from type hints whether a function takes whole columns, and warns where it cannot: so it is said here.
-
-    Args:
-        type: of what it returns.
+    Spark 4 guesses from type hints whether a function takes whole columns, and warns where no guess is possible.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Column]:
@@ -132,3 +129,19 @@ def by_row(type: DataType) -> Callable[[Callable[..., Any]], Callable[..., Colum
         return column
 
     return decorate
+
+
+def capped(frame: DataFrame, limit: int) -> tuple[list[Row], bool]:
+    """The first rows of a frame, for reports and for work on one row at a time.
+
+    No other code of the jobs brings rows to the driver: a container has more rows than a process has memory.
+
+    Args:
+        frame: sorted, if it matters which rows are first.
+        limit: most rows.
+
+    Returns:
+        The rows, and whether there are more.
+    """
+    rows = frame.limit(limit + 1).collect()
+    return rows[:limit], len(rows) > limit

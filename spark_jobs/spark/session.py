@@ -1,4 +1,4 @@
-"""The Spark session of a job: the pool's, or a small one on this machine."""
+"""The Spark session of a job: the session of the pool, or a small local session."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 from pyspark.sql.utils import is_remote
 
 from exactlyonce.errors import ConfigurationError
-from spark_jobs.spark.head import capped
+from spark_jobs.spark.frames import capped
 
 _HERE: Final = Path(__file__).resolve().parent
 _OLDEST_JAVA: Final = 17
@@ -57,12 +57,12 @@ def session(name: str) -> SparkSession:
 
 
 def is_connect() -> bool:
-    """Whether Spark runs elsewhere, and this process is a client of Spark Connect: it has neither the JVM nor RDDs."""
+    """Whether this process is a client of Spark Connect, without the JVM and without RDDs."""
     return is_remote()
 
 
 def parallelism(spark: SparkSession) -> int:
-    """Number of tasks that run at a time: `spark.default.parallelism`, or what Spark itself takes for it."""
+    """Number of tasks that run at a time: `spark.default.parallelism`, or the default of Spark."""
     given = spark.conf.get("spark.default.parallelism", None)
     if given is not None:
         return int(given)
@@ -77,7 +77,6 @@ def local_session(
     """Start Spark inside this process, without its web page, and with warnings only in its log.
 
     Args:
-        name: of the application.
         cores: number of tasks that run at a time.
         shuffle_partitions: number of parts of joins and groupings.
         attempts: runs of a task before the job fails; plain `local[n]` allows one, a pool four.

@@ -44,12 +44,6 @@ _MARK: Final = (
 _MARKS: Final = rf"\A(?:{_MARK}(?:\.{_MARK})*+)?\z"
 
 
-def documents(raw: DataFrame, place: str, *, repeated: bool = True) -> DataFrame:
-    """The documents of rows, with all their names: `schemas.DOCUMENT`. Arguments as of `unnamed`."""
-    found = unnamed(raw, place, repeated=repeated)
-    return found.drop("parts") if place == LIBRARY else named(found)  # Its documents hold keys.
-
-
 def unnamed(raw: DataFrame, place: str, *, repeated: bool = True) -> DataFrame:
     """The documents of rows, without the keys of entities that are not plain. Unknown properties are ignored.
 

@@ -13,8 +13,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from exactlyonce.values.lifetimes import AHEAD, CLOCK_TOLERANCE, RETENTION
 from spark_jobs.job import limits
-from spark_jobs.spark.frames import kept, none, packed
-from spark_jobs.spark.head import capped
+from spark_jobs.spark.frames import capped, kept, none, packed
 from spark_jobs.transforms.names import plain_source, prefix, source_of
 from spark_jobs.transforms.schemas import DOCUMENT
 
@@ -233,7 +232,7 @@ def kept_messages(facts: Facts) -> DataFrame:
 
 
 def before(now: int, age: timedelta) -> int:
-    """The second at which things have this age now."""
+    """The second this long ago."""
     return now - int(age.total_seconds())
 
 

@@ -1,8 +1,8 @@
 """Marks as columns: what ledgers and pages say that entities have received and sent.
 
-A mark names a message by the hash of its key, and each message that its handler sent by its place and its destination. The id
-of such an output derives from the entity, the hash and the place, so its own hash can be computed, and joined with the marks of
-its receiver. Functions that Spark has built in do all that, but for the sources of entities with odd names: see `names`.
+A mark names a message by the hash of the key, and each output of the handler by place and destination. The id of an output
+derives from the entity, the hash and the place, so the hash of the output can be computed, and joined with the marks of the
+receiver. Built-in functions of Spark do all of this, but for the sources of entities with odd names: see `names`.
 """
 
 from __future__ import annotations

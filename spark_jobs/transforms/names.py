@@ -1,7 +1,7 @@
 """Names of entities as columns: their keys, their sources, and how the keys of their messages begin.
 
-Most names are plain: nothing in them has to be escaped or encoded, and Spark builds them. All others are built by the library's
-own code, row by row in Python, which is ten times slower. So callers with many rows check first whether there are others.
+Most names are plain: without a character to escape or encode, and built by Spark. The library's own code builds the rest, row
+by row in Python, ten times slower. So callers with many rows check first whether all names are plain.
 """
 
 from __future__ import annotations
@@ -27,9 +27,7 @@ def plain_key(type: Column, partition: Column, id: Column) -> Column:
     """`EntityRef.key` where all parts are strings that JSON writes as they are; else null.
 
     Args:
-        type: of the entity.
         partition: the values of its partition key, as a JSON array.
-        id: of its document.
     """
     plain = partition.rlike(_PLAIN_PARTITION) & F.concat(type, id).rlike(rf"\A{_WRITTEN_AS_IT_IS}\z")
     values = partition.substr(F.lit(2), F.length(partition) - 2)

@@ -1,9 +1,8 @@
-"""Schemas of what the jobs read and write: the columns of queries, the frames made of them, and the findings.
+"""Schemas of the jobs: the columns of queries, the frames made of the rows, and the findings.
 
-Each column of a `Selection` has the type that parses it, so the query and the frame are one definition. No query selects a
-body: states, envelopes, ways back and events stay in the store, and of what companions owe and hold the jobs learn only that
-there is some. The exceptions are what a ledger owes and answers, which the store gives only whole: the bodies in them are
-dropped when they are parsed.
+Each column of a `Selection` has a type to parse, so the query and the frame are one definition. No query selects a body:
+states, envelopes, ways back and events stay in the store, and the jobs learn only whether a companion owes or holds anything.
+The exceptions are the outputs and answers in a ledger, which the store gives only whole: parsing drops the bodies.
 
 All times are in UTC; `_ts` counts seconds.
 """
@@ -38,24 +37,25 @@ OF_THE_LIBRARY: Final[tuple[Asked, ...]] = ("library",)
 OF_ENTITY_CONTAINERS: Final[tuple[Asked, ...]] = ("entities", "companions")
 
 
-def _struct(**fields: DataType) -> StructType:
+def struct(**fields: DataType) -> StructType:
+    """A structure of fields that may be null."""
     return StructType([StructField(name, type) for name, type in fields.items()])
 
 
 _TEXT, _NUMBER, _FLAG, _TIME = StringType(), LongType(), BooleanType(), TimestampType()
 
-PLACE: Final = _struct(channel=_TEXT, receiver=_TEXT, number=_NUMBER)
-OUTPUTS: Final = ArrayType(_struct(id=_TEXT, destination=_TEXT, place=PLACE))
-ANSWER: Final = _struct(status=_NUMBER, asked=_TEXT)
+PLACE: Final = struct(channel=_TEXT, receiver=_TEXT, number=_NUMBER)
+OUTPUTS: Final = ArrayType(struct(id=_TEXT, destination=_TEXT, place=PLACE))
+ANSWER: Final = struct(status=_NUMBER, asked=_TEXT)
 """Of an answer to a request, without its headers and its body."""
-ANSWERS: Final = ArrayType(_struct(cause=_TEXT, answer=ANSWER))
+ANSWERS: Final = ArrayType(struct(cause=_TEXT, answer=ANSWER))
 """Of ledgers and pages: each with the hash of its message."""
 TO: Final = ArrayType(_TEXT)
 """Destinations that marks name."""
 NUMBERS: Final = ArrayType(_NUMBER)
 RANGES: Final = ArrayType(ArrayType(_NUMBER))
 RECEPTIONS: Final = ArrayType(
-    _struct(
+    struct(
         channel=_TEXT,
         source=_TEXT,
         next=_NUMBER,
@@ -66,10 +66,10 @@ RECEPTIONS: Final = ArrayType(
     )
 )
 
-KEPT: Final = ArrayType(_struct(id=_TEXT, due=_TIME, tx=_TEXT))
+KEPT: Final = ArrayType(struct(id=_TEXT, due=_TIME, tx=_TEXT))
 
 
-LEDGER_READ: Final = _struct(
+LEDGER_READ: Final = struct(
     version=_NUMBER,
     type=_TEXT,
     protocol=_TEXT,
@@ -80,7 +80,7 @@ LEDGER_READ: Final = _struct(
     cut=_NUMBER,
     complete=_NUMBER,
     answers=ANSWERS,
-    outbox=ArrayType(_struct(cause=_TEXT, tx=_TEXT, at=_NUMBER, outputs=ArrayType(_struct(index=_NUMBER)))),
+    outbox=ArrayType(struct(cause=_TEXT, tx=_TEXT, at=_NUMBER, outputs=ArrayType(struct(index=_NUMBER)))),
     receptions=RECEPTIONS,
     calls=ArrayType(_TEXT),
     kept=KEPT,
@@ -172,11 +172,12 @@ class Selection:
     where: str | None
 
 
-def _property(name: str) -> str:
-    return f'c["{name}"]'  # In brackets: some names are words of the query language.
+def property_of(*path: str) -> str:
+    """The expression of the query language for a property. In brackets: some names are words of the language."""
+    return "c" + "".join(f'["{name}"]' for name in path)
 
 
-OF_ENTITIES: Final = f'(NOT IS_DEFINED({_property("pk")}) OR {_property("pk")} != "{APPLICATION}")'
+OF_ENTITIES: Final = f'(NOT IS_DEFINED({property_of("pk")}) OR {property_of("pk")} != "{APPLICATION}")'
 """Condition for all documents in the library's container but the application's own."""
 
 _FROM_SERVICE: Final = {"id": _TEXT, "_etag": _TEXT, "_ts": _NUMBER}
@@ -226,13 +227,13 @@ _OF_ENTITY_CONTAINERS: Final[Mapping[str, DataType]] = {
     "answer": ANSWER,
     **_OF_ENTITIES,
 }
-ROW: Final = _struct(**{**_OF_LIBRARY, **_OF_ENTITY_CONTAINERS})
+ROW: Final = struct(**{**_OF_LIBRARY, **_OF_ENTITY_CONTAINERS})
 """The columns of rows of all selections."""
 
 
 def row_of(place: str) -> StructType:
     """Parses the rows of the selections of a place. Columns of one selection are null in rows of the other."""
-    return _struct(**(_OF_LIBRARY if place == LIBRARY else _OF_ENTITY_CONTAINERS))
+    return struct(**(_OF_LIBRARY if place == LIBRARY else _OF_ENTITY_CONTAINERS))
 
 
 def selection(asked: Asked, partition_key: tuple[str, ...] = ()) -> Selection:
@@ -244,19 +245,19 @@ def selection(asked: Asked, partition_key: tuple[str, ...] = ()) -> Selection:
     """
     match asked:
         case "library":
-            return Selection((*map(_property, _IN_LIBRARY), _ANSWERED), OF_ENTITIES)
+            return Selection((*map(property_of, _IN_LIBRARY), _ANSWERED), OF_ENTITIES)
         case "companions":
             flags = tuple(f"{expression} AS {name}" for name, expression in _FLAGS.items())
-            return Selection((*map(_property, _COMPANIONS), _ANSWERED, *flags), f"IS_DEFINED({_property(KIND)})")
+            return Selection((*map(property_of, _COMPANIONS), _ANSWERED, *flags), f"IS_DEFINED({property_of(KIND)})")
         case "entities":
-            return Selection(_of_entities(partition_key), f"NOT IS_DEFINED({_property(KIND)})")
+            return Selection(_of_entities(partition_key), f"NOT IS_DEFINED({property_of(KIND)})")
 
 
 def _of_entities(partition_key: tuple[str, ...]) -> tuple[str, ...]:
-    kept = ", ".join(f'"{name}": {_property(LEDGER)}["{name}"]' for name in LEDGER_READ.fieldNames())
+    kept = ", ".join(f'"{name}": {property_of(LEDGER)}["{name}"]' for name in LEDGER_READ.fieldNames())
     return (
-        *map(_property, _FROM_SERVICE),
-        f"IS_DEFINED({_property(LEDGER)}) AS has_ledger",
+        *map(property_of, _FROM_SERVICE),
+        f"IS_DEFINED({property_of(LEDGER)}) AS has_ledger",
         f"{{{kept}}} AS ledger",
         f"{partition_of(partition_key)} AS partition",
     )
@@ -264,7 +265,7 @@ def _of_entities(partition_key: tuple[str, ...]) -> tuple[str, ...]:
 
 def partition_of(paths: tuple[str, ...]) -> str:
     """The expression of the query language for the values of a document's partition key, as an array."""
-    values = ("c" + "".join(f'["{step}"]' for step in path.split("/")[1:]) for path in paths)
+    values = (property_of(*path.split("/")[1:]) for path in paths)
     return f"[{', '.join(values)}]"
 
 

@@ -1,8 +1,8 @@
-"""The screen: one pass that clears most entities, so that rules about one entity alone judge only the others.
+"""The screen: a pass that clears most entities, so that rules about one entity alone judge only the rest.
 
-It goes through all facts once, with one exchange by entity, and compares counts and hashes. It never clears an entity about
-which such a rule could find something, whatever its age; an entity that it does not clear may well be in order. Two hashes of
-64 bits that are equal by chance, among those of one entity, are the exception.
+The screen goes through all facts once, with an exchange by entity, and compares counts and hashes. An entity with a possible
+finding of any age is never cleared; a doubtful entity may well be in order. The exception: two hashes of 64 bits of an entity
+are equal by chance.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 
-from spark_jobs.report.severity import Severity
+from spark_jobs.report.contents import Severity
 from spark_jobs.transforms.facts import Facts, Thresholds
 from spark_jobs.transforms.rules.answers import one_answer, reply_awaited, request_left
 from spark_jobs.transforms.rules.documents import document_lost

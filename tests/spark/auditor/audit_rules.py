@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
-from spark_jobs.report.severity import Severity
+from spark_jobs.report.contents import Severity
 from spark_jobs.rules import audit_rule
 
 

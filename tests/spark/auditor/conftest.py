@@ -21,8 +21,7 @@ from local_cosmos.inprocess import RunningEmulator
 from spark_jobs.auditor.auditor import Auditor, Options
 from spark_jobs.job.configuration import Account, Job
 from spark_jobs.report.contents import Contents
-from spark_jobs.source.factory import source_of
-from spark_jobs.work import Work
+from spark_jobs.work import Work, source_of
 from tests.spark.application import beginning
 from tests.spark.auditor.app import App, job
 

@@ -99,28 +99,6 @@ def test_documents_of_messages_that_nobody_keeps_are_reported_and_are_no_finding
     assert json.loads((command.folder / "out" / "summary.json").read_text())["garbage"] == 1
 
 
-def test_a_wrong_key_is_reported_and_not_shown(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COSMOS__accountKey", "d3Jvbmc=")
-    code, _, errors = command()
-    assert code is Exit.ACCOUNT
-    assert "COSMOS__accountKey" in errors
-    assert "d3Jvbmc=" not in errors
-
-
-def test_a_container_that_is_not_there_is_named(command: Command) -> None:
-    command.config["library"] = "elsewhere"
-    code, _, errors = command()
-    assert code is Exit.CONFIGURATION
-    assert "'elsewhere'" in errors
-
-
-def test_clocks_that_differ_are_refused(command: Command) -> None:
-    command.skew = -400.0
-    code, _, errors = command()
-    assert code is Exit.UNSAFE
-    assert "clock" in errors
-
-
 def test_a_folder_of_something_else_is_left_alone(command: Command) -> None:
     (command.folder / "out").mkdir()
     (command.folder / "out" / "thesis.txt").write_text("years of work")

@@ -27,7 +27,7 @@ def games(spark: SparkSession, tmp_path: Path) -> Iterator[Games]:
         yield Games(spark, cosmos, tmp_path)
 
 
-def test_what_changed_and_what_is_open_is_judged_and_nothing_else(games: Games) -> None:
+def test_changed_and_open_entities_are_judged_and_no_others(games: Games) -> None:
     database = games.played(shot(number, GAMES) for number in range(3 * GAMES))
     games.cosmos.advance_clock(LATER)
     audit = games.audits(database)

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from exactlyonce.errors import ConfigurationError
 from spark_jobs.auditor.own_rules import OwnRules
 from spark_jobs.job.configuration import Job
-from spark_jobs.report.severity import Severity
+from spark_jobs.report.contents import Severity
 from spark_jobs.rules import rules_of
 from spark_jobs.source.port import RAW, Made, Query, Spent
 from tests.spark.auditor import audit_rules
@@ -25,7 +25,7 @@ JOB = Job.read({"database": "d", "entities": [{"type": "board", "container": "bo
 WORK: Any = SimpleNamespace(job=JOB)
 
 
-def test_what_they_find_is_found_twice_and_reported_in_their_words(games: Games) -> None:
+def test_own_rules_find_twice_and_report_in_their_words(games: Games) -> None:
     database = games.played(shot(number, 3) for number in range(6))
     with CosmosClient(games.cosmos.endpoint, games.cosmos.key) as client:
         boards = client.get_database_client(database).get_container_client("boards")

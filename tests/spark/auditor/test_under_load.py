@@ -24,8 +24,8 @@ from exactlyonce import Outbox
 from spark_jobs.cleaner.cleaner import Cleaner
 from spark_jobs.cleaner.cleaner import Options as CleanupOptions
 from spark_jobs.job.configuration import Account, Job
-from spark_jobs.source.factory import source_of
 from spark_jobs.work import Work as JobWork
+from spark_jobs.work import source_of
 from tests.spark.application import beginning
 from tests.spark.auditor.app import IN_FLIGHT, App, shot
 from tests.spark.auditor.conftest import Games, Silence, found

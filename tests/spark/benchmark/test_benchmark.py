@@ -33,7 +33,7 @@ def test_figures_that_are_as_they_should_be_pass() -> None:
         ("1000000", "incremental", 4.1, "The incremental audit of 1,000,000 records takes 4.1 s"),
     ],
 )
-def test_what_is_too_slow_is_reported(records: str, mode: str, seconds: float, words: str) -> None:
+def test_an_audit_that_is_too_slow_is_reported(records: str, mode: str, seconds: float, words: str) -> None:
     slow = {**GOOD, "audits": {**GOOD["audits"], records: {**GOOD["audits"][records], mode: seconds}}}
     (said,) = benchmark.too_slow(slow)
     assert said.startswith(words)

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache, reduce
+from functools import reduce
 from io import StringIO
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from exactlyonce.stores.memory.store import MemoryStore
-from local_cosmos.query.aggregates import selected
-from local_cosmos.query.execution import given, matches
-from local_cosmos.query.parser import parse_query
-from local_cosmos.query.sources import Sources
-from local_cosmos.values import serialise
 from spark_jobs.cleaner.scan import Scan
 from spark_jobs.cleaner.verdicts import judged
 from spark_jobs.job.configuration import Account, Job
 from spark_jobs.report.progress import Lines
-from spark_jobs.source.application import Beginning
+from spark_jobs.source.account import Beginning
 from spark_jobs.source.port import RAW, Made, Query, Spent
 from spark_jobs.work import Work
+from tests.spark.transforms.dumping import answers, documents_in, keys_of
 
 Stored = Mapping[str, list[dict[str, Any]]]
 """Documents as the service has them, by container."""
@@ -39,7 +35,7 @@ class Asked:
     repeats: bool = False
 
     def read(self, *queries: Query) -> Made:
-        found = [(row,) for query in queries for row in _rows(query, self.stored.get(query.container, []))]
+        found = [(row,) for query in queries for row in answers(query.text, self.stored.get(query.container, []))]
         frame = self.spark.createDataFrame(found, RAW)
         return Made(frame, len(found), Spent(), frame)
 
@@ -50,7 +46,7 @@ class Asked:
 def verdicts(spark: SparkSession, stored: Stored, job: Job, beginning: Beginning) -> DataFrame:
     """The verdicts of a clean-up on these documents: `verdicts.JUDGED`."""
     scan = Scan(Work(spark, job, Account(""), Asked(spark, stored), beginning, Lines(StringIO())))
-    return judged(reduce(DataFrame.unionByName, (item.documents for item in scan.old())), job, beginning)
+    return judged(reduce(DataFrame.unionByName, (documents for documents, _ in scan.old())), job, beginning)
 
 
 def stored_in(store: MemoryStore, job: Job, until: int | None = None) -> dict[str, list[dict[str, Any]]]:
@@ -59,37 +55,14 @@ def stored_in(store: MemoryStore, job: Job, until: int | None = None) -> dict[st
     Args:
         store: to go through.
         job: names the containers and partition keys.
-        until: how many of the store's writes its read comes after; all of them if None. A batch is seen whole or not at all.
+        until: how many of the store's writes its read comes after; all of them if None.
     """
-    places = {entity.type: entity for entity in job.entities}
+    paths = {entity.type: entity.partition_key for entity in job.entities}
+    containers = {entity.type: entity.container for entity in job.entities}
     found: dict[str, list[dict[str, Any]]] = {job.library: []}
     for (type, *values), partition in store.entities.items():
-        place = places[str(type)]
-        keys = {path[1:]: value for path, value in zip(place.partition_key, values, strict=True)}
-        found.setdefault(place.container, []).extend(_documents(partition, until, keys))
+        keys = keys_of(paths[str(type)], values)
+        found.setdefault(containers[str(type)], []).extend(documents_in(partition, keys, until))
     for key, partition in store.library.items():
-        found[job.library].extend(_documents(partition, until, {"pk": key}))
+        found[job.library].extend(documents_in(partition, {"pk": key}, until))
     return found
-
-
-def _documents(partition: Any, until: int | None, keys: Mapping[str, object]) -> Iterator[dict[str, Any]]:
-    position = len(partition.log)
-    if until is not None:
-        position = sum(int(version.etag.strip('"')) <= until for version in partition.log)
-    while position in partition.within:
-        position -= 1
-    for item in partition.view(position).values():
-        yield {"id": item.id, **keys, **item.document.value, "_etag": item.etag, "_ts": item.timestamp}
-
-
-def _rows(query: Query, documents: list[dict[str, Any]]) -> Iterator[str]:
-    parsed, value_of = _compiled(query.text)
-    for document in documents:
-        if matches(parsed, document, now=0):
-            yield serialise(value_of(document)).decode()
-
-
-@cache
-def _compiled(text: str) -> Any:
-    parsed = parse_query(text)
-    return parsed, Sources(parsed, given({}, now=0)).compiler.evaluator(selected(parsed.selection))

@@ -6,31 +6,34 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
-from random import Random
 from typing import Any
 
 from azure.cosmos import CosmosClient, PartitionKey
 
-from exactlyonce import Colocated, Context, Entity, EntityKey, Envelope, Outbox, Resequencer, VersionStream, message
-from exactlyonce.attempt import Strategy, Work
+from exactlyonce import (
+    Colocated,
+    Context,
+    Destination,
+    Entity,
+    EntityKey,
+    Envelope,
+    Outbox,
+    Resequencer,
+    VersionStream,
+    message,
+)
+from exactlyonce.attempt import Strategy
 from exactlyonce.blobs.port import AsyncBlobs
-from exactlyonce.drivers.driver import AsyncDriver, Backoff, Retrying
-from exactlyonce.drivers.lanes import BUDGET, Lanes
-from exactlyonce.drivers.publisher import Address, Publisher
+from exactlyonce.drivers.lanes import BUDGET
 from exactlyonce.drivers.runtime import Runtime, SystemClock
-from exactlyonce.handling.routes import Destination, Routes
-from exactlyonce.handling.runner import Runner
 from exactlyonce.records.outbox import Place
-from exactlyonce.stores.cosmos.client import CosmosConnection
-from exactlyonce.stores.cosmos.partition import LIBRARY_PATH, EntityContainer
-from exactlyonce.stores.cosmos.store import CosmosStore
-from exactlyonce.transports.port import MemoryTransport
+from exactlyonce.stores.cosmos.partition import LIBRARY_PATH
 from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.lifetimes import Lifetimes, Retention
+from exactlyonce.values.lifetimes import Retention
 from local_cosmos.inprocess import RunningEmulator
 from spark_jobs.job.configuration import Job
-from tests.spark.application import own
+from tests.spark.application import LocalApp, own
 
 DAY, HOUR = 86_400, 3_600
 
@@ -155,28 +158,12 @@ class ServiceClock(SystemClock):
         return datetime.fromtimestamp(self._cosmos.now(), timezone.utc)
 
 
-class App:
-    """The application in this process.
-
-    Args:
-        cosmos: where the database is.
-        database: its name.
-        blobs: where blobs are; None if there are none.
-    """
+class App(LocalApp):
+    """The application in this process, by the service's time."""
 
     def __init__(self, cosmos: RunningEmulator, database: str, blobs: AsyncBlobs | None = None) -> None:
-        self.transport = MemoryTransport()
-        self._connection = CosmosConnection(cosmos.endpoint, database, key=cosmos.key)
-        containers = [
-            EntityContainer(kind.name, kind.container, kind.paths, companions=not isinstance(kind.strategy, Outbox))
-            for kind in TYPES.values()
-        ]
-        self.store = CosmosStore(self._connection, containers)
-        publisher = Publisher({"receipts": Address(self.transport, "receipts")})
-        self._routes = Routes.to((RECEIPTS,), publisher.limits, blobs=None if blobs is None else blobs.address)
-        runtime = Runtime(ServiceClock(cosmos))
-        self.driver = AsyncDriver(self.store, publisher, runtime, blobs)
-        self._lanes = Lanes(self.driver, Retrying(Backoff(), Random(0)), runtime.clock, BUDGET)
+        runtime, types = Runtime(ServiceClock(cosmos)), [*TYPES.values()]
+        super().__init__(cosmos, database, types, (RECEIPTS,), runtime=runtime, memory=BUDGET, blobs=blobs)
 
     async def process(self, messages: Sequence[tuple[str, Envelope]]) -> None:
         """Process messages in order, those of different shops at the same time; and end in order."""
@@ -187,19 +174,10 @@ class App:
 
         async def line(waiting: list[tuple[Entity[Shop], Envelope]]) -> None:
             for entity, envelope in waiting:
-                ref = entity.ref_of(envelope)
-                runner = Runner(entity, ref, self._routes)
-                judged = Lifetimes().refusal
-                work = Work(ref, (), runner, runner.absent, runner.evolve, refusal=judged)
-                await self._lanes.process(entity.strategy, work, envelope)
+                await self.handle(entity, envelope)
 
         await asyncio.gather(*map(line, lines.values()))
-        await self._lanes.quiesce()
-        await self.driver.books.end()
-
-    async def close(self) -> None:
-        """Close its connection."""
-        await self._connection.close()
+        await self.quiesce()
 
 
 def within(

@@ -16,7 +16,7 @@ from exactlyonce.records.blobs import Author, Blob
 from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.lifetimes import RETENTION
 from spark_jobs.cleaner.blobs import BlobPlace, LostBlobs
-from spark_jobs.cleaner.store import Place
+from spark_jobs.cleaner.fence import Place
 from tests.spark.cleaner.conftest import Shops
 from tests.spark.cleaner.shop import job, paid, ref
 from tests.spark.source.conftest import Tally
@@ -131,7 +131,9 @@ def test_no_blob_is_judged_once_its_records_may_be_gone(gallery: Gallery) -> Non
     assert (gallery.clean().names, gallery.left) == ([], before)
 
 
-def test_what_was_not_deleted_is_counted_by_looking_again(gallery: Gallery, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blobs_that_were_not_deleted_are_counted_by_looking_again(
+    gallery: Gallery, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(gallery.memory, "perform", lambda effect: None)
     assert gallery.clean().results == {
         "still there": len(PAINTERS),

@@ -13,16 +13,17 @@ from pyspark.sql import DataFrame
 
 from exactlyonce import ConfigurationError
 from exactlyonce.effects.library import WritePage
-from exactlyonce.records.application import KIND
 from exactlyonce.records.ledger import Mark, Page
 from exactlyonce.values.envelope import message_hash, milliseconds
 from spark_jobs.cleanup import deletes_pages, run
+from spark_jobs.job.configuration import Job
 from spark_jobs.job.exits import Exit, ending
 from spark_jobs.source.feed_ranges import FeedRanges
 from spark_jobs.source.port import Made, Query
 from spark_jobs.spark.frames import LITTLE
 from spark_jobs.spark.session import parallelism
-from tests.spark.cleaner.conftest import PARTS, Name, Shops, to_go
+from spark_jobs.work import source_of
+from tests.spark.cleaner.conftest import PARTS, Name, Shops, fill, to_go
 from tests.spark.cleaner.shop import DAY, HOUR, TYPES, App, everywhere, job, ref, within
 
 
@@ -134,7 +135,7 @@ class Rewriting(FeedRanges):
         return super().read(*queries)
 
 
-def test_what_was_judged_and_then_written_anew_is_neither_archived_nor_deleted(empty: Shops) -> None:
+def test_a_document_judged_and_then_written_anew_is_neither_archived_nor_deleted(empty: Shops) -> None:
     empty.process(everywhere([1, 2], types=["colocated"]))
     empty.cosmos.advance_clock(31 * DAY)
     empty.stage("outbox", "lost-today")
@@ -182,68 +183,78 @@ def test_the_rate_of_the_command_line_is_what_its_tasks_keep_to(empty: Shops, mo
         assert following.started - page.finished >= page.charge / share
 
 
-class TestRefusals:
-    def test_a_container_that_names_no_application(
-        self, empty: Shops, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        empty.remove(("exactlyonce", KIND, KIND))
-        arguments = [*config(empty, monkeypatch), "--delete"]
-        assert ending(lambda: run(arguments, empty.cosmos.now)) is Exit.CONFIGURATION
-        assert "names no application, and so no retention" in capsys.readouterr().err
+def test_a_clean_up_by_a_wrong_clock_is_refused(empty: Shops, monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = [*config(empty, monkeypatch), "--delete"]
+    wrong = empty.cosmos.now() - HOUR
+    assert ending(lambda: run(arguments, lambda: wrong)) is Exit.UNSAFE
 
-    def test_a_clock_that_is_wrong(self, empty: Shops, monkeypatch: pytest.MonkeyPatch) -> None:
-        arguments = [*config(empty, monkeypatch), "--delete"]
-        wrong = empty.cosmos.now() - HOUR
-        assert ending(lambda: run(arguments, lambda: wrong)) is Exit.UNSAFE
 
-    def test_a_folder_that_holds_something_else(self, empty: Shops) -> None:
-        (empty.folder / "out").mkdir()
-        (empty.folder / "out" / "mine.txt").touch()
-        with pytest.raises(ConfigurationError, match="holds something else"):
-            empty.clean()
+def test_a_folder_of_other_files_is_left_alone(empty: Shops) -> None:
+    (empty.folder / "out").mkdir()
+    (empty.folder / "out" / "mine.txt").touch()
+    with pytest.raises(ConfigurationError, match="holds something else"):
+        empty.clean()
 
-    @pytest.mark.parametrize("rate", ["0", "-1", "nan", "inf", "much"])
-    def test_a_rate_that_is_none(self, rate: str, capsys: pytest.CaptureFixture[str]) -> None:
-        with pytest.raises(SystemExit):
-            run(["--config", "job.json", "--rate", rate])
-        assert "--rate" in capsys.readouterr().err
+
+@pytest.mark.parametrize("rate", ["0", "-1", "nan", "inf", "much"])
+def test_a_rate_that_is_no_number_above_zero_is_refused(rate: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run(["--config", "job.json", "--rate", rate])
+    assert "--rate" in capsys.readouterr().err
 
 
 ENTITIES, MARKS = 300, 17
 """Entities with a page each, of as many marks as leave a ledger together where messages come one at a time."""
 
 
-class TestPages:
-    def test_they_cost_at_most_one_request_unit_for_each_message(self, empty: Shops) -> None:
-        entities = [ref("outbox", f"s{number}") for number in range(ENTITIES)]
-        mark = Mark(milliseconds(moment(empty)), message_hash("web/m"), "f", True, "abcd", "-").text
-        times = (milliseconds(moment(empty)),) * 2
+def test_pages_cost_at_most_one_request_unit_for_each_message(empty: Shops) -> None:
+    entities = [ref("outbox", f"s{number}") for number in range(ENTITIES)]
+    mark = Mark(milliseconds(moment(empty)), message_hash("web/m"), "f", True, "abcd", "-").text
+    times = (milliseconds(moment(empty)),) * 2
 
-        async def write(app: App) -> None:
-            for entity in entities:
-                page = Page(entity.key, 1, MARKS + 16, *times, ".".join([mark] * MARKS), to=("receipts",))
-                await app.store.perform(WritePage(entity, page, 60 * DAY))
+    async def write(app: App) -> None:
+        for entity in entities:
+            page = Page(entity.key, 1, MARKS + 16, *times, ".".join([mark] * MARKS), to=("receipts",))
+            await app.store.perform(WritePage(entity, page, 60 * DAY))
 
-        within(empty.cosmos, empty.database, write)
-        empty.cosmos.advance_clock(31 * DAY)
-        done = empty.clean(delete=True)
-        assert done.total("removed") == ENTITIES
-        units = (done.units or 0) / (ENTITIES * MARKS)
-        print(f"{units:.2f} RU of clean-up for each message")
-        assert units <= 1.0
+    within(empty.cosmos, empty.database, write)
+    empty.cosmos.advance_clock(31 * DAY)
+    done = empty.clean(delete=True)
+    assert done.total("removed") == ENTITIES
+    units = (done.units or 0) / (ENTITIES * MARKS)
+    print(f"{units:.2f} RU of clean-up for each message")
+    assert units <= 1.0
 
-    def test_they_are_left_to_the_store_where_the_application_says_so(self, shops: Shops) -> None:
-        going = to_go(shops, 30 * DAY)
-        done = shops.clean(delete=True, pages=False)
-        pages = {name for name in going if name[2].startswith("page:")}
-        assert (shops.names("removed"), len(pages)) == (going - pages, 2)
-        assert pages <= set(shops.documents())
-        assert "pages: left to the store, which deletes them (EXACTLYONCE__expiry)" in list(done.lines())
 
-    @pytest.mark.parametrize(("said", "deletes"), [(None, True), ("job", True), ("store", False)])
-    def test_whose_they_are_is_a_setting_of_the_application(self, said: str | None, deletes: bool) -> None:
-        assert deletes_pages({} if said is None else {"EXACTLYONCE__expiry": said}) is deletes
+def test_pages_are_left_to_the_store_where_the_application_says_so(shops: Shops) -> None:
+    going = to_go(shops, 30 * DAY)
+    done = shops.clean(delete=True, pages=False)
+    pages = {name for name in going if name[2].startswith("page:")}
+    assert (shops.names("removed"), len(pages)) == (going - pages, 2)
+    assert pages <= set(shops.documents())
+    assert "pages: left to the store, which deletes them (EXACTLYONCE__expiry)" in list(done.lines())
 
-    def test_another_value_is_refused(self) -> None:
-        with pytest.raises(ConfigurationError, match="EXACTLYONCE__expiry says who deletes pages"):
-            deletes_pages({"EXACTLYONCE__expiry": "never"})
+
+@pytest.mark.parametrize(("said", "deletes"), [(None, True), ("job", True), ("store", False)])
+def test_a_setting_of_the_application_says_who_deletes_pages(said: str | None, deletes: bool) -> None:
+    assert deletes_pages({} if said is None else {"EXACTLYONCE__expiry": said}) is deletes
+
+
+def test_another_value_of_that_setting_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="EXACTLYONCE__expiry says who deletes pages"):
+        deletes_pages({"EXACTLYONCE__expiry": "never"})
+
+
+def test_the_connector_deletes_what_a_dry_run_by_feed_ranges_lists(empty: Shops, connector_jar: str) -> None:
+    fill(empty, ["s"])
+    before, going = empty.documents(), to_go(empty, 30 * DAY)
+    dry = empty.clean()
+    assert empty.names("goes") == going
+    assert {"shops", "exactlyonce"} == {container for container, _, _ in going}
+
+    job = Job.of(TYPES.values(), database=empty.database, source="connector")
+    done = empty.clean(source=source_of(empty.spark, job, empty.account), delete=True)
+    assert set(empty.documents()) == set(before) - going
+    assert empty.names("removed") == going
+    assert done.total("removed") == dry.total("goes") == len(going)
+    assert done.units is None

@@ -14,8 +14,7 @@ from exactlyonce.drivers.driver import Backoff
 from exactlyonce.effects.entity import Conflict, SaveEntity
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
-from spark_jobs.cleaner.fence import Fence
-from spark_jobs.cleaner.store import Place
+from spark_jobs.cleaner.fence import Fence, Place
 from tests.spark.cleaner.conftest import Shops
 from tests.spark.cleaner.shop import RECEIPTS, TYPES, App, everywhere, job, paid, ref, within
 from tests.spark.source.conftest import Tally
@@ -46,21 +45,9 @@ def staged(shops: Shops) -> set[str]:
     return {document["tx"] for document in shops.documents().values() if document.get("kind") == "staged"}
 
 
-def test_what_no_kept_message_names_goes_behind_a_fence_and_what_one_names_stays(task: Task) -> None:
-    task.shops.process(everywhere([1], types=["keeper"]))
-    (named,) = staged(task.shops)
-    task.shops.stage("keeper", "lost")
-    task.shops.stage("outbox", "lost-too")
-    begun = task.shops.cosmos.last_request()
-    outcomes = task(("keeper", named), ("keeper", "lost"), ("outbox", "lost-too"))
-    assert outcomes == {named: "named by its entity", "lost": "unknown", "lost-too": "unknown"}
-    assert staged(task.shops) == {named}
-    # An entity that does not exist is fenced by a tombstone, which the next message takes over.
-    assert sorted(task.shops.writes_after(begun)) == ["create", "delete", "delete", "replace"]
-    assert len(task.shops.process(everywhere([1], types=["outbox"]))) == 1
-
-
-def test_a_dry_run_comes_to_the_same_decision_and_writes_nothing(task: Task) -> None:
+def test_documents_that_no_kept_message_names_go_behind_a_fence_and_a_dry_run_comes_to_the_same_decision(
+    task: Task,
+) -> None:
     task.shops.process(everywhere([1], types=["keeper"]))
     (named,) = staged(task.shops)
     task.shops.stage("keeper", "lost")
@@ -69,7 +56,11 @@ def test_a_dry_run_comes_to_the_same_decision_and_writes_nothing(task: Task) -> 
     listed = (("keeper", named), ("keeper", "lost"), ("outbox", "lost-too"))
     dry = task(*listed, writes=False)
     assert task.shops.writes_after(begun) == []
-    assert task(*listed) == dry
+    assert task(*listed) == dry == {named: "named by its entity", "lost": "unknown", "lost-too": "unknown"}
+    assert staged(task.shops) == {named}
+    # An entity that does not exist is fenced by a tombstone, which the next message takes over.
+    assert sorted(task.shops.writes_after(begun)) == ["create", "delete", "delete", "replace"]
+    assert len(task.shops.process(everywhere([1], types=["outbox"]))) == 1
 
 
 def test_an_attempt_that_could_still_commit_fails_on_the_fence(task: Task) -> None:
@@ -137,7 +128,7 @@ def test_a_store_that_is_too_busy_is_asked_again(task: Task) -> None:
     assert staged(task.shops) == set()
 
 
-def test_what_it_costs_is_counted_and_kept_to_a_rate(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cost_of_fences_is_counted_and_kept_to_a_rate(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[float] = []
     task.shops.process(everywhere([1], types=["outbox"]))
     task.shops.stage("outbox", "lost")

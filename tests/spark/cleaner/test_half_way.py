@@ -10,7 +10,7 @@ import pytest
 
 from spark_jobs.auditor.auditor import Auditor, Options
 from spark_jobs.job.exits import AccountError
-from spark_jobs.source.deleter import Deleter
+from spark_jobs.source.feed_ranges import Deleter
 from spark_jobs.work import Work
 from tests.spark.application import beginning
 from tests.spark.cleaner.conftest import Shops, to_go

@@ -24,7 +24,7 @@ from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.lifetimes import AHEAD, CLOCK_TOLERANCE, Lifetimes, Retention
 from spark_jobs.cleaner.verdicts import GOES
 from spark_jobs.job.configuration import Job
-from spark_jobs.source.application import Beginning
+from spark_jobs.source.account import Beginning
 from tests.spark.application import beginning
 from tests.spark.cleaner.asking import Stored, verdicts
 

@@ -15,10 +15,10 @@ from demo.stack import create_containers
 from exactlyonce import ConfigurationError, Outbox
 from local_cosmos.inprocess import RunningEmulator
 from spark_jobs.job.configuration import Account, Job
-from spark_jobs.source.factory import source_of
 from spark_jobs.spark.folder import Folder
 from spark_jobs.spark.frames import LITTLE, suited
 from spark_jobs.spark.session import is_connect, parallelism, session
+from spark_jobs.work import source_of
 from tests.spark.application import own
 from tests.spark.auditor.app import App, job
 

@@ -42,49 +42,51 @@ def refused(content: object) -> str:
     return str(caught.value)
 
 
-class TestAFile:
-    def test_a_small_file_is_enough(self, written: Any) -> None:
-        job, account = load(written(FILE), ENVIRONMENT)
-        assert job.library == "exactlyonce"
-        assert job.entities == (
-            EntityPlace(type="range", container="games", partition_key=("/gameId",), protocol="outbox"),
-        )
-        assert job.horizon == timedelta(hours=1)
-        assert account == Account("https://a.example.org/")
+def test_a_small_file_is_enough(written: Any) -> None:
+    job, account = load(written(FILE), ENVIRONMENT)
+    assert job.library == "exactlyonce"
+    assert job.entities == (
+        EntityPlace(type="range", container="games", partition_key=("/gameId",), protocol="outbox"),
+    )
+    assert job.horizon == timedelta(hours=1)
+    assert account == Account("https://a.example.org/")
 
-    def test_durations_are_iso_8601_or_seconds(self, written: Any) -> None:
-        job, _ = load(written({**FILE, "gap_after": "P20D", "grace": 90, "owed_after": "PT1H30M"}), ENVIRONMENT)
-        assert (job.gap_after, job.grace, job.owed_after) == (
-            timedelta(days=20),
-            timedelta(seconds=90),
-            timedelta(hours=1, minutes=30),
-        )
 
-    def test_the_environment_has_precedence(self, written: Any) -> None:
-        file = {**FILE, "endpoint": "https://old.example.org/"}
-        job, account = load(written(file), {**ENVIRONMENT, "COSMOS__database": "other", "COSMOS__clientId": "me"})
-        assert (job.database, account.endpoint, account.client_id) == ("other", "https://a.example.org/", "me")
+def test_durations_are_iso_8601_or_seconds(written: Any) -> None:
+    job, _ = load(written({**FILE, "gap_after": "P20D", "grace": 90, "owed_after": "PT1H30M"}), ENVIRONMENT)
+    assert (job.gap_after, job.grace, job.owed_after) == (
+        timedelta(days=20),
+        timedelta(seconds=90),
+        timedelta(hours=1, minutes=30),
+    )
 
-    def test_the_file_may_say_where(self, written: Any) -> None:
-        _, account = load(written({**FILE, "endpoint": "https://b.example.org/"}), {"COSMOS__accountKey": KEY})
-        assert account == Account("https://b.example.org/", KEY)
 
-    def test_a_service_principal_is_whole(self, written: Any) -> None:
-        principal = {"AZURE_TENANT_ID": "t", "AZURE_CLIENT_ID": "me", "AZURE_CLIENT_SECRET": "hush"}
-        _, account = load(written(FILE), {**ENVIRONMENT, **principal})
-        assert account == Account("https://a.example.org/", None, "me", "t", "hush")
-        assert "hush" not in repr(account)
-        with pytest.raises(ConfigurationError, match="but AZURE_CLIENT_ID and AZURE_TENANT_ID is not") as caught:
-            load(written(FILE), {**ENVIRONMENT, "AZURE_CLIENT_SECRET": "hush"})
-        assert "hush" not in str(caught.value)
+def test_the_environment_has_precedence(written: Any) -> None:
+    file = {**FILE, "endpoint": "https://old.example.org/"}
+    job, account = load(written(file), {**ENVIRONMENT, "COSMOS__database": "other", "COSMOS__clientId": "me"})
+    assert (job.database, account.endpoint, account.client_id) == ("other", "https://a.example.org/", "me")
 
-    def test_a_job_survives_being_written(self) -> None:
-        job = Job.read({**FILE, "gap_after": "P20D", "live_since": "2026-11-21T10:00:00Z", "rate": 400})
-        assert Job.read(json.loads(job.text())) == job
-        assert job.live_since == datetime(2026, 11, 21, 10, tzinfo=UTC)
 
-    def test_a_key_is_never_shown(self) -> None:
-        assert KEY not in repr(Account("https://a.example.org/", KEY))
+def test_the_file_may_say_where(written: Any) -> None:
+    _, account = load(written({**FILE, "endpoint": "https://b.example.org/"}), {"COSMOS__accountKey": KEY})
+    assert account == Account("https://b.example.org/", KEY)
+    assert KEY not in repr(account)
+
+
+def test_a_service_principal_is_whole(written: Any) -> None:
+    principal = {"AZURE_TENANT_ID": "t", "AZURE_CLIENT_ID": "me", "AZURE_CLIENT_SECRET": "hush"}
+    _, account = load(written(FILE), {**ENVIRONMENT, **principal})
+    assert account == Account("https://a.example.org/", None, "me", "t", "hush")
+    assert "hush" not in repr(account)
+    with pytest.raises(ConfigurationError, match="but AZURE_CLIENT_ID and AZURE_TENANT_ID is not") as caught:
+        load(written(FILE), {**ENVIRONMENT, "AZURE_CLIENT_SECRET": "hush"})
+    assert "hush" not in str(caught.value)
+
+
+def test_a_job_survives_being_written() -> None:
+    job = Job.read({**FILE, "gap_after": "P20D", "live_since": "2026-11-21T10:00:00Z", "rate": 400})
+    assert Job.read(json.loads(job.text())) == job
+    assert job.live_since == datetime(2026, 11, 21, 10, tzinfo=UTC)
 
 
 def test_rules_judge_by_the_limits_of_a_job_file_that_names_none(written: Any) -> None:
@@ -93,35 +95,28 @@ def test_rules_judge_by_the_limits_of_a_job_file_that_names_none(written: Any) -
     assert thresholds_of(plain, beginning(0)) == Thresholds(types=frozenset(entity.type for entity in job.entities))
 
 
-class TestWhatCannotBeRead:
-    def test_a_file_that_is_absent_is_named(self, tmp_path: Path) -> None:
-        with pytest.raises(ConfigurationError, match=r"absent\.json cannot be read: No such file"):
-            load(tmp_path / "absent.json", ENVIRONMENT)
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, r"job\.json cannot be read: No such file"),
+        *((text, r"job\.json is not JSON") for text in (b"", b"{", b"{'a': 1}", b"[" * 100_000)),
+        (b'{"database": "a", "database": "b"}', r"job\.json is not JSON: it names 'database' twice"),
+        ('{"database": "Zürich"}'.encode("latin-1"), r"job\.json is not JSON"),
+        (b"[]", "has to hold a JSON object"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | None, words: str) -> None:
+    path = tmp_path / "job.json"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ConfigurationError, match=words):
+        load(path, ENVIRONMENT)
 
-    def test_a_folder_is_no_file(self, tmp_path: Path) -> None:
-        with pytest.raises(ConfigurationError, match="cannot be read: Is a directory"):
-            load(tmp_path, ENVIRONMENT)
 
-    @pytest.mark.parametrize("text", ["", "{", "{'a': 1}", "[" * 100_000, '{"database": "a", "database": "b"}'])
-    def test_a_file_that_is_no_json_is_named(self, written: Any, text: str) -> None:
-        with pytest.raises(ConfigurationError, match=r"job\.json is not JSON"):
-            load(written(text), ENVIRONMENT)
-
-    def test_a_file_in_another_encoding_is_named(self, tmp_path: Path) -> None:
-        path = tmp_path / "job.json"
-        path.write_bytes('{"database": "Zürich"}'.encode("latin-1"))
-        with pytest.raises(ConfigurationError, match=r"job\.json is not JSON"):
-            load(path, ENVIRONMENT)
-
-    def test_a_mark_of_byte_order_is_no_problem(self, tmp_path: Path) -> None:
-        path = tmp_path / "job.json"
-        path.write_text(json.dumps(FILE), encoding="utf-8-sig")
-        job, _ = load(path, ENVIRONMENT)
-        assert job.database == "shooting-range"
-
-    def test_a_list_is_no_job(self, written: Any) -> None:
-        with pytest.raises(ConfigurationError, match="has to hold a JSON object"):
-            load(written([FILE]), ENVIRONMENT)
+def test_a_mark_of_byte_order_is_no_problem(tmp_path: Path) -> None:
+    path = tmp_path / "job.json"
+    path.write_text(json.dumps(FILE), encoding="utf-8-sig")
+    assert load(path, ENVIRONMENT)[0].database == "shooting-range"
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
@@ -156,107 +151,89 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 """What a job file cannot say, in place of what it says, and the problem."""
 
 
-class TestWhatIsWrong:
-    @pytest.mark.parametrize(("changes", "problem"), WRONG)
-    def test_it_is_refused_with_its_problem(self, changes: dict[str, Any], problem: str) -> None:
-        text = refused({**FILE, **changes})
+@pytest.mark.parametrize(("changes", "problem"), WRONG)
+def test_a_wrong_file_is_refused_with_its_problem(changes: dict[str, Any], problem: str) -> None:
+    text = refused({**FILE, **changes})
+    assert problem in text
+    assert "hush" not in text
+
+
+def test_everything_is_reported_at_once_file_and_environment(written: Any) -> None:
+    file = {"entities": [{**RANGE, "protocol": "inbox"}, RANGE], "horizon": "P1M", "speed": 3, "library": ""}
+    file["key"] = "a secret in the wrong place"
+    with pytest.raises(ConfigurationError) as caught:
+        load(written(file), {"COSMOS__accountKey": "no key!"})
+    text = str(caught.value)
+    for problem in (
+        "COSMOS__accountKey is no account key",
+        "database is missing",
+        "entities[0].protocol: Input should be 'outbox', 'colocated', 'stream' or 'resequencer'",
+        "horizon has to be an ISO 8601 duration",
+        "speed is not known here; known are: database, ",
+        "library: ",
+        "there is no endpoint: set COSMOS__accountEndpoint, or `endpoint`",
+        "key is not known here",
+    ):
         assert problem in text
-        assert "hush" not in text
-
-    def test_everything_is_reported_at_once_file_and_environment(self, written: Any) -> None:
-        file = {"entities": [{**RANGE, "protocol": "inbox"}, RANGE], "horizon": "P1M", "speed": 3, "library": ""}
-        file["key"] = "a secret in the wrong place"
-        with pytest.raises(ConfigurationError) as caught:
-            load(written(file), {"COSMOS__accountKey": "no key!"})
-        text = str(caught.value)
-        for problem in (
-            "COSMOS__accountKey is no account key",
-            "database is missing",
-            "entities[0].protocol: Input should be 'outbox', 'colocated', 'stream' or 'resequencer'",
-            "horizon has to be an ISO 8601 duration",
-            "speed is not known here; known are: database, ",
-            "library: ",
-            "there is no endpoint",
-            "key is not known here",
-        ):
-            assert problem in text
-        assert "a secret" not in text
-        assert "no key!" not in text
-
-    def test_an_absent_endpoint_is_reported_with_the_rest(self, written: Any) -> None:
-        with pytest.raises(
-            ConfigurationError, match="there is no endpoint: set COSMOS__accountEndpoint, or `endpoint`"
-        ):
-            load(written(FILE), {})
-
-    def test_a_problem_of_one_field_does_not_hide_those_of_others(self) -> None:
-        text = refused({**FILE, "entities": [RANGE, RANGE], "consumers": {"q": 7}, "grace": -1})
-        assert "name the type 'range' twice" in text
-        assert "consumers.q: " in text
-        assert "grace has to be" in text
-
-    @pytest.mark.parametrize("key", ["not base64!", "abc"])
-    def test_a_malformed_key_is_reported_and_not_shown(self, key: str) -> None:
-        job = Job.read({**FILE, "endpoint": "https://a.example.org/"})
-        with pytest.raises(ConfigurationError, match="is no account key") as caught:
-            Account.of(job, {"COSMOS__accountKey": key})
-        assert key not in str(caught.value)
+    assert "a secret" not in text
+    assert "no key!" not in text
 
 
-class TestADuration:
-    @pytest.mark.parametrize(
-        "value",
-        [
-            "P1M",
-            "P1Y",
-            "P",
-            "PT",
-            "1 day",
-            "-10",
-            "P1DT",
-            "-P1D",
-            "P-1D",
-            "",
-            True,
-            None,
-            -1,
-            float("nan"),
-            float("inf"),
-        ],
-    )
-    def test_what_is_none_is_refused(self, value: object) -> None:
-        with pytest.raises(ValueError, match="has to be an ISO 8601 duration"):
-            duration(value)
-
-    @pytest.mark.parametrize("value", [1e12, "P36501D", "P99999W"])
-    def test_more_than_a_hundred_years_is_a_slip(self, value: object) -> None:
-        with pytest.raises(ValueError, match="not over a hundred years"):
-            duration(value)
-
-    @pytest.mark.parametrize(
-        ("value", "seconds"), [("P2W", 1_209_600), ("P1DT1H1M1.5S", 90_061.5), (0, 0), (0.5, 0.5), ("PT0S", 0)]
-    )
-    def test_what_is_one_is_read(self, value: object, seconds: float) -> None:
-        assert duration(value) == timedelta(seconds=seconds)
+def test_a_problem_of_one_field_does_not_hide_those_of_others() -> None:
+    text = refused({**FILE, "entities": [RANGE, RANGE], "consumers": {"q": 7}, "grace": -1})
+    assert "name the type 'range' twice" in text
+    assert "consumers.q: " in text
+    assert "grace has to be" in text
 
 
-class TestAnApplication:
-    def test_its_entities_give_the_job_file(self) -> None:
-        job = Job.of([ranges, boards], database="shooting-range", consumers={"leader-board": "board"})
-        assert [(entity.type, entity.container, entity.partition_key, entity.protocol) for entity in job.entities] == [
-            ("range", "games", ("/gameId",), "outbox"),
-            ("board", "boards", ("/gameId",), "resequencer"),
-        ]
+@pytest.mark.parametrize("key", ["not base64!", "abc"])
+def test_a_malformed_key_is_reported_and_not_shown(key: str) -> None:
+    job = Job.read({**FILE, "endpoint": "https://a.example.org/"})
+    with pytest.raises(ConfigurationError, match="is no account key") as caught:
+        Account.of(job, {"COSMOS__accountKey": key})
+    assert key not in str(caught.value)
 
-    @pytest.mark.parametrize("name", sorted(STRATEGIES))
-    def test_every_strategy_has_a_protocol(self, name: str) -> None:
-        (place,) = Job.of([ranges.using(STRATEGIES[name])], database="d").entities
-        assert place.protocol == {"colocated": "colocated", "stream": "stream"}.get(name, "outbox")
 
-    def test_a_strategy_that_is_not_known_is_refused(self) -> None:
-        class Newer(Outbox):
-            pass
+@pytest.mark.parametrize(
+    "value",
+    ["P1M", "P1Y", "P", "PT", "1 day", "-10", "P1DT", "-P1D", "P-1D", "", True, None, -1, float("nan"), float("inf")],
+)
+def test_a_value_that_is_no_duration_is_refused(value: object) -> None:
+    with pytest.raises(ValueError, match="has to be an ISO 8601 duration"):
+        duration(value)
 
-        other: Entity[Any] = ranges.using(Newer())
-        with pytest.raises(ConfigurationError, match="'range' runs on Newer, which the jobs do not know"):
-            Job.of([other], database="d")
+
+@pytest.mark.parametrize("value", [1e12, "P36501D", "P99999W"])
+def test_more_than_a_hundred_years_is_a_slip(value: object) -> None:
+    with pytest.raises(ValueError, match="not over a hundred years"):
+        duration(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"), [("P2W", 1_209_600), ("P1DT1H1M1.5S", 90_061.5), (0, 0), (0.5, 0.5), ("PT0S", 0)]
+)
+def test_a_duration_is_read(value: object, seconds: float) -> None:
+    assert duration(value) == timedelta(seconds=seconds)
+
+
+def test_the_entities_of_an_application_give_the_job_file() -> None:
+    job = Job.of([ranges, boards], database="shooting-range", consumers={"leader-board": "board"})
+    assert [(entity.type, entity.container, entity.partition_key, entity.protocol) for entity in job.entities] == [
+        ("range", "games", ("/gameId",), "outbox"),
+        ("board", "boards", ("/gameId",), "resequencer"),
+    ]
+
+
+@pytest.mark.parametrize("name", sorted(STRATEGIES))
+def test_every_strategy_has_a_protocol(name: str) -> None:
+    (place,) = Job.of([ranges.using(STRATEGIES[name])], database="d").entities
+    assert place.protocol == {"colocated": "colocated", "stream": "stream"}.get(name, "outbox")
+
+
+def test_a_strategy_that_is_not_known_is_refused() -> None:
+    class Newer(Outbox):
+        pass
+
+    other: Entity[Any] = ranges.using(Newer())
+    with pytest.raises(ConfigurationError, match="'range' runs on Newer, which the jobs do not know"):
+        Job.of([other], database="d")

@@ -67,12 +67,12 @@ def test_a_bug_shows_its_trace_and_does_not_look_like_a_finding(error: Exception
     ("kind", "code"),
     [
         ("spark_jobs.job.exits.AccountError", Exit.ACCOUNT),
-        ("spark_jobs.source.range_reader.RangeSplit", Exit.ACCOUNT),
+        ("spark_jobs.source.feed_ranges.RangeSplit", Exit.ACCOUNT),
         ("exactlyonce.errors.ConfigurationError", Exit.CONFIGURATION),
         ("spark_jobs.job.exits.UnsafeError", Exit.UNSAFE),
     ],
 )
-def test_what_a_task_reported_is_found_in_the_trace_of_spark(kind: str, code: Exit) -> None:
+def test_the_error_of_a_task_is_found_in_the_trace_of_spark(kind: str, code: Exit) -> None:
     errors = io.StringIO()
     trace = RuntimeError(TRACE.format(kind=kind, sentence="The account answered 429/0."))
     assert ending(lambda: raising(trace), errors) is code

@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from spark_jobs.report.charts import growing_kinds, growth_chart
+from spark_jobs.report.charts import growing_kinds, growth_chart, trend_chart
 from spark_jobs.report.contents import Pictures, urgency
 from spark_jobs.report.page import MOST_SHOWN, page
 from spark_jobs.report.words import command_after, entity_name, message_name
@@ -137,7 +137,16 @@ def test_names_of_odd_keys_reach_a_shell_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("key", ["", "null", "[", '["range"]', '[1,"a","a"]', '["range","a",1]', "of no known entity"])
-def test_what_is_no_key_is_shown_as_it_is_and_has_no_command(key: str) -> None:
+def test_text_that_is_no_key_is_shown_unchanged_and_has_no_command(key: str) -> None:
     assert entity_name(key) == key
     assert command_after("two_owners", key) is None
     assert message_name("no-source") == "no-source"
+
+
+@pytest.mark.parametrize(
+    "span", [timedelta(seconds=170), timedelta(minutes=170), timedelta(hours=70), timedelta(days=80)]
+)
+def test_a_span_of_nearly_three_of_the_next_larger_unit_has_ticks_and_no_warning(span: timedelta) -> None:
+    chart = trend_chart(((AT, "full", 0), (AT + span, "full", 3)))
+    assert chart is not None
+    assert "<svg" in chart

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from azure.cosmos.exceptions import CosmosHttpResponseError
 from local_cosmos.inprocess import RunningEmulator
 from local_cosmos.semantics.faults import FaultRule
 from spark_jobs.source.pace import Allowance, Patience
+from spark_jobs.source.port import Spent
 from tests.spark.conftest import PARTITIONS
 
 HASTE = Patience(sends=4, first=0.0, longest=0.0)
@@ -38,20 +38,16 @@ def answered(status: int, retry_after: str | None = None) -> CosmosHttpResponseE
     return error
 
 
-@dataclass
-class Tally:
-    """A meter of one process."""
+class Tally(Spent):
+    """What the requests of one process gave and cost, and that of each."""
 
-    rows: int = 0
-    requests: int = 0
-    units: float = 0.0
-    counted: list[tuple[int, float]] = field(default_factory=list)
+    def __init__(self) -> None:
+        super().__init__()
+        self.counted: list[tuple[int, float]] = []
 
     def count(self, rows: int, units: float) -> None:
+        super().count(rows, units)
         self.counted.append((rows, units))
-        self.rows += rows
-        self.requests += 1
-        self.units += units
 
 
 class Time:
@@ -137,6 +133,5 @@ def sent(cosmos: RunningEmulator, database: DatabaseProxy) -> Sent:
 @pytest.fixture
 def waits(time: Time, monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The pauses of tasks that keep to a rate; they take no time."""
-    for module in ("deleter", "range_reader"):
-        monkeypatch.setattr(f"spark_jobs.source.{module}.Allowance", lambda rate: Allowance(rate, time, time.wait))
+    monkeypatch.setattr("spark_jobs.source.feed_ranges.Allowance", lambda rate: Allowance(rate, time, time.wait))
     return time.waits

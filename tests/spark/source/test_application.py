@@ -12,8 +12,7 @@ from exactlyonce import ConfigurationError
 from exactlyonce.values.lifetimes import Retention
 from local_cosmos.inprocess import RunningEmulator
 from spark_jobs.job.configuration import Account, Job
-from spark_jobs.source.account import ready
-from spark_jobs.source.application import Beginning
+from spark_jobs.source.account import Beginning, ready
 from tests.spark.application import own
 
 DAY = timedelta(days=1)

@@ -16,7 +16,7 @@ from local_cosmos.inprocess import RunningEmulator
 from local_cosmos.semantics.replicas import Lag
 from spark_jobs.job.configuration import Account
 from spark_jobs.job.exits import AccountError
-from spark_jobs.source.range_reader import FeedRange, RangeReader, RangeSplit
+from spark_jobs.source.feed_ranges import FeedRange, RangeReader, RangeSplit
 from tests.spark.conftest import PARTITIONS
 from tests.spark.source.conftest import HASTE, Fault, Split, Tally
 
@@ -50,143 +50,93 @@ def middle(item: FeedRange) -> str:
     return f"{(int(low or '0', 16) + int(high.ljust(32, 'F'), 16)) // 2:032X}"
 
 
-class TestPages:
-    def test_all_ranges_together_give_every_document_once(
-        self, reading: RangeReader, ranges: list[Asked], documents: Documents
-    ) -> None:
-        assert len(ranges) == PARTITIONS
-        parts = [ids(reading([item])) for item in ranges]
-        assert all(parts)
-        assert sorted(id for part in parts for id in part) == all_ids(documents)
-
-    def test_rows_are_json_as_the_service_wrote_it(
-        self, reading: RangeReader, ranges: list[Asked], documents: Documents
-    ) -> None:
-        expected = {
-            document["id"]: {name: document[name] for name in ("id", "pk", "n", "text")} for document in documents
-        }
-        rows = [json.loads(row) for page in reading(ranges) for (row,) in page]
-        assert {row["id"]: row for row in rows} == expected
-
-    def test_rows_come_while_later_pages_have_not_been_asked_for(
-        self, reading: RangeReader, ranges: list[Asked], documents: Documents, tally: Tally
-    ) -> None:
-        rows = reading(ranges)
-        next(rows)
-        assert tally.requests == 1
-        rows.close()  # type: ignore[attr-defined]
-
-    def test_a_condition_leaves_pages_empty_and_ends_nothing(
-        self, reading: RangeReader, ranges: list[Asked], documents: Documents
-    ) -> None:
-        some = [("SELECT c.id FROM c WHERE c.n IN (0, 59)", item) for _, item in ranges]
-        assert sorted(ids(reading(some))) == ["d0", "d59"]
-
-    def test_an_empty_container_has_no_rows(self, reading: RangeReader, ranges: list[Asked]) -> None:
-        assert ids(reading(ranges)) == []
-
-    def test_rows_and_charges_are_counted(
-        self, reading: RangeReader, ranges: list[Asked], documents: Documents, tally: Tally
-    ) -> None:
-        list(reading(ranges))
-        assert tally.rows == 60
-        assert tally.units > 2.0 * tally.requests >= 2.0 * 60 / reading.page
-
-    def test_a_page_is_asked_for_once_the_one_before_is_paid(
-        self, reading: RangeReader, ranges: list[Asked], documents: Documents, tally: Tally, waits: list[float]
-    ) -> None:
-        assert len(ids(replace(reading, rate=10.0)(ranges))) == 60
-        assert sum(waits) == pytest.approx(sum(units for _, units in tally.counted[:-1]) / 10)
+def test_rows_come_while_later_pages_have_not_been_asked_for(
+    reading: RangeReader, ranges: list[Asked], documents: Documents, tally: Tally
+) -> None:
+    rows = reading(ranges)
+    next(rows)
+    assert tally.requests == 1
+    rows.close()  # type: ignore[attr-defined]
 
 
-class TestTrouble:
-    @pytest.mark.parametrize(
-        "trouble",
-        [
-            {"action": "status", "status": 429, "retry_after_ms": 1},
-            {"action": "status", "status": 449},
-            {"action": "status", "status": 410},
-            {"action": "status", "status": 410, "substatus": 1002},
-            {"action": "status", "status": 503},
-            {"action": "close"},
-            {"action": "reset"},
-            {"action": "truncate", "when": "after"},
-        ],
-        ids=lambda trouble: "-".join(str(part) for part in trouble.values()),
-    )
-    def test_what_passes_costs_no_row_and_repeats_none(
-        self,
-        reading: RangeReader,
-        ranges: list[Asked],
-        documents: Documents,
-        fault: Fault,
-        trouble: dict[str, Any],
-    ) -> None:
-        fault(**{"operations": ("query",), "when": "before", "skip": 3, "times": 2, **trouble})
-        assert sorted(ids(reading(ranges))) == all_ids(documents)
-
-    def test_throttling_without_end_ends_the_task(
-        self, reading: RangeReader, ranges: list[Asked], documents: Documents, fault: Fault
-    ) -> None:
-        fault(operations=("query",), when="before", action="status", status=429, retry_after_ms=1)
-        with pytest.raises(
-            AccountError, match="answered 429/0 when asked for the container 'items' of database 'spark-"
-        ):
-            list(reading(ranges))
-
-    def test_a_container_that_is_absent_is_named(self, reading: RangeReader, ranges: list[Asked]) -> None:
-        with pytest.raises(ConfigurationError, match="no such thing as the container 'boards'"):
-            list(replace(reading, container="boards")(ranges))
-
-    def test_what_the_service_does_not_understand_is_no_empty_result(
-        self, reading: RangeReader, ranges: list[Asked]
-    ) -> None:
-        with pytest.raises(AccountError, match="400/"):
-            list(reading(("SELECT c.id FROM c WHERE !", item) for _, item in ranges))
+def test_a_page_is_asked_for_once_the_one_before_is_paid(
+    reading: RangeReader, ranges: list[Asked], documents: Documents, tally: Tally, waits: list[float]
+) -> None:
+    assert len(ids(replace(reading, rate=10.0)(ranges))) == 60
+    assert sum(waits) == pytest.approx(sum(units for _, units in tally.counted[:-1]) / 10)
 
 
-class TestSplits:
-    def test_a_range_that_split_before_is_read_whole(
-        self, reading: RangeReader, ranges: list[Asked], documents: Documents, split: Split
-    ) -> None:
-        split(1)
-        assert sorted(ids(reading(ranges))) == all_ids(documents)
-
-    def test_a_split_between_pages_makes_the_task_start_over(
-        self, reading: RangeReader, ranges: list[Asked], documents: Documents, split: Split
-    ) -> None:
-        rows = reading([ranges[0]])
-        (first, *_) = ids(iter([next(rows)]))
-        split(0)
-        with pytest.raises(RangeSplit, match="container 'items' split"):
-            list(rows)
-        again = ids(reading([ranges[0]]))
-        assert first in again
-        others = [id for item in ranges[1:] for id in ids(reading([item]))]
-        assert sorted(again + others) == all_ids(documents)
-
-    def test_ranges_that_are_no_partitions_any_more_miss_and_repeat_nothing(
-        self, reading: RangeReader, ranges: list[Asked], documents: Documents
-    ) -> None:
-        wholes = [whole for _, whole in ranges]
-        cuts = ["", *map(middle, wholes), "FF"]  # As if partitions had been merged and split elsewhere.
-        others = [{"Range": {**wholes[0]["Range"], "min": low, "max": high}} for low, high in pairwise(cuts)]
-        parts = [ids(reading([(ALL, other)])) for other in others]
-        assert all(parts[:PARTITIONS])  # No hash is as high as the last of these ranges.
-        assert sorted(id for part in parts for id in part) == all_ids(documents)
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        {"action": "status", "status": 429, "retry_after_ms": 1},
+        {"action": "status", "status": 449},
+        {"action": "status", "status": 410},
+        {"action": "status", "status": 410, "substatus": 1002},
+        {"action": "status", "status": 503},
+        {"action": "close"},
+        {"action": "reset"},
+        {"action": "truncate", "when": "after"},
+    ],
+    ids=lambda trouble: "-".join(str(part) for part in trouble.values()),
+)
+def test_trouble_that_passes_costs_no_row_and_repeats_none(
+    reading: RangeReader,
+    ranges: list[Asked],
+    documents: Documents,
+    fault: Fault,
+    trouble: dict[str, Any],
+) -> None:
+    fault(**{"operations": ("query",), "when": "before", "skip": 3, "times": 2, **trouble})
+    assert sorted(ids(reading(ranges))) == all_ids(documents)
 
 
-class TestReplicas:
-    def test_a_job_reads_without_tokens_and_may_see_what_a_replica_has(
-        self,
-        reading: RangeReader,
-        ranges: list[Asked],
-        container: ContainerProxy,
-        cosmos: RunningEmulator,
-        database: DatabaseProxy,
-    ) -> None:
-        cosmos.set_lag(database.id, "items", Lag(writes=1000))
-        container.create_item({"id": "young", "pk": "p"})
-        assert ids(reading(ranges)) == []
-        cosmos.set_lag(database.id, "items")
-        assert ids(reading(ranges)) == ["young"]
+def test_a_container_that_is_absent_is_named(reading: RangeReader, ranges: list[Asked]) -> None:
+    with pytest.raises(ConfigurationError, match="no such thing as the container 'boards'"):
+        list(replace(reading, container="boards")(ranges))
+
+
+def test_a_query_that_the_service_does_not_understand_is_no_empty_result(
+    reading: RangeReader, ranges: list[Asked]
+) -> None:
+    with pytest.raises(AccountError, match="400/"):
+        list(reading(("SELECT c.id FROM c WHERE !", item) for _, item in ranges))
+
+
+def test_a_split_between_pages_makes_the_task_start_over(
+    reading: RangeReader, ranges: list[Asked], documents: Documents, split: Split
+) -> None:
+    rows = reading([ranges[0]])
+    (first, *_) = ids(iter([next(rows)]))
+    split(0)
+    with pytest.raises(RangeSplit, match="container 'items' split"):
+        list(rows)
+    again = ids(reading([ranges[0]]))
+    assert first in again
+    others = [id for item in ranges[1:] for id in ids(reading([item]))]
+    assert sorted(again + others) == all_ids(documents)
+
+
+def test_ranges_that_are_no_partitions_any_more_miss_and_repeat_nothing(
+    reading: RangeReader, ranges: list[Asked], documents: Documents
+) -> None:
+    wholes = [whole for _, whole in ranges]
+    cuts = ["", *map(middle, wholes), "FF"]  # As if partitions had been merged and split elsewhere.
+    others = [{"Range": {**wholes[0]["Range"], "min": low, "max": high}} for low, high in pairwise(cuts)]
+    parts = [ids(reading([(ALL, other)])) for other in others]
+    assert all(parts[:PARTITIONS])  # No hash is as high as the last of these ranges.
+    assert sorted(id for part in parts for id in part) == all_ids(documents)
+
+
+def test_a_job_reads_without_tokens_and_may_see_what_a_replica_has(
+    reading: RangeReader,
+    ranges: list[Asked],
+    container: ContainerProxy,
+    cosmos: RunningEmulator,
+    database: DatabaseProxy,
+) -> None:
+    cosmos.set_lag(database.id, "items", Lag(writes=1000))
+    container.create_item({"id": "young", "pk": "p"})
+    assert ids(reading(ranges)) == []
+    cosmos.set_lag(database.id, "items")
+    assert ids(reading(ranges)) == ["young"]

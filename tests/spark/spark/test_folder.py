@@ -8,9 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from exactlyonce.errors import ConfigurationError
-from spark_jobs.auditor.results import destination
-from spark_jobs.spark.files import Files, HadoopFiles, PlainFiles
-from spark_jobs.spark.folder import Folder
+from spark_jobs.auditor.auditor import destination
+from spark_jobs.spark.folder import Files, Folder, HadoopFiles, PlainFiles
 
 
 @pytest.fixture(params=[pytest.param("Hadoop", marks=pytest.mark.classic), "plain"])
@@ -54,7 +53,7 @@ def test_a_folder_that_is_not_finished_replaces_nothing(folder: Folder, tmp_path
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
-def test_what_is_deleted_may_be_a_file_a_whole_folder_or_absent(folder: Folder) -> None:
+def test_a_file_a_whole_folder_and_an_absent_name_can_be_deleted(folder: Folder) -> None:
     folder.inside("b").write("text", "")
     folder.inside("b").inside("c").write("text", "")
     folder.rename("b/text", "moved")
@@ -64,7 +63,7 @@ def test_what_is_deleted_may_be_a_file_a_whole_folder_or_absent(folder: Folder) 
     assert folder.names() == []
 
 
-def test_what_is_not_there_cannot_be_renamed(folder: Folder) -> None:
+def test_an_absent_name_cannot_be_renamed(folder: Folder) -> None:
     folder.make()
     with pytest.raises(OSError, match="absent"):
         folder.rename("absent", "new")

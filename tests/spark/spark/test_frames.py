@@ -1,4 +1,4 @@
-"""Little data is planned as what it is."""
+"""Little data is planned as little, and only the first rows come to the driver."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs.spark.frames import LITTLE, ROWS_OF_A_TASK, kept, packed, suited
+from spark_jobs.spark.frames import LITTLE, ROWS_OF_A_TASK, capped, kept, packed, suited
 
 NAME = "spark.sql.shuffle.partitions"
 
@@ -36,9 +36,17 @@ def test_much_data_is_planned_as_the_session_says(seven: SparkSession) -> None:
         assert seven.conf.get(NAME) == "7"
 
 
-def test_what_one_task_can_do_is_joined_and_grouped_where_it_is(seven: SparkSession) -> None:
+def test_rows_of_one_task_are_joined_and_grouped_without_an_exchange(seven: SparkSession) -> None:
     frame = seven.range(10, numPartitions=3)
     for rows, moves in ((10, False), (3 * ROWS_OF_A_TASK, True)):
         one = kept(packed(frame, rows))
         counted = one.hint("merge").join(one.groupBy("id").count(), "id")
         assert ("Exchange hashpartitioning" in counted._jdf.queryExecution().executedPlan().toString()) is moves
+
+
+def test_the_first_rows_come_to_the_driver_and_no_more(spark: SparkSession) -> None:
+    numbers = spark.range(5).orderBy("id")
+    rows, more = capped(numbers, 3)
+    assert ([row["id"] for row in rows], more) == ([0, 1, 2], True)
+    assert capped(numbers, 5) == ([*numbers.collect()], False)
+    assert capped(numbers, 0) == ([], True)

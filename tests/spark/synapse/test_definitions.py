@@ -78,7 +78,7 @@ def references(value: Any) -> Iterator[tuple[str, str]]:
             yield from references(item)
 
 
-def test_what_is_referred_to_is_there() -> None:
+def test_every_reference_leads_to_a_definition() -> None:
     kinds = {"SparkJobDefinitionReference": "sparkJobDefinition", "PipelineReference": "pipeline"}
     found = {reference for path in FOLDER.glob("*/*.json") for reference in references(read(path))}
     assert {kind for kind, _ in found} == {*kinds, "BigDataPoolReference"}
@@ -99,10 +99,3 @@ def test_the_pool_gets_the_versions_that_everything_is_tested_with() -> None:
     assert pool == {name: locked[name] for name in pool}
     needed = {Requirement(item).name for item in PROJECT["project"]["dependencies"]}
     assert needed | {"azure-cosmos", "azure-identity", "jinja2", "matplotlib"} == set(pool)
-
-
-def test_the_job_file_is_one() -> None:
-    written = read(FOLDER / "shooting-range.json")
-    job = Job.read(written)
-    assert {place.container for place in job.entities} == {"games", "boards"}
-    assert "key" not in written

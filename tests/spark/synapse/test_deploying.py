@@ -99,7 +99,7 @@ def test_a_definition_that_never_appears_ends_it() -> None:
         deploy(PLACE, azure.run, azure.pause)
 
 
-def test_what_the_azure_cli_says_is_shown() -> None:
+def test_the_error_of_the_azure_cli_is_shown() -> None:
     with pytest.raises(SystemExit, match="It said: ERROR: no rights"):
         deploy(PLACE, lambda _: (1, "WARNING: old\nERROR: no rights\n"), lambda _: None)
 

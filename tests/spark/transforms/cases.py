@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 from exactlyonce.values.envelope import EntityRef
 from tests.spark.transforms import outbox_cases, reader_cases, record_cases
-from tests.spark.transforms.outbox_cases import Named, Plant
-from tests.spark.transforms.planting import DAY, MINUTE, ref, seconds
+from tests.spark.transforms.planting import DAY, MINUTE, Cases, ref, seconds
 
-EXPECTED: Mapping[str, tuple[Plant, Callable[[str], set[Named]]]] = {
-    **outbox_cases.EXPECTED,
-    **record_cases.EXPECTED,
-    **reader_cases.EXPECTED,
-}
-CASES: Mapping[str, Plant] = {case: plant for case, (plant, _) in EXPECTED.items()}
+EXPECTED: Cases = {**outbox_cases.EXPECTED, **record_cases.EXPECTED, **reader_cases.EXPECTED}
+CASES = {case: plant for case, (plant, _) in EXPECTED.items()}
 
 
 def _shop(case: str) -> EntityRef:

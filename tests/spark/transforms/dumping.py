@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache, reduce
@@ -12,27 +12,18 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from exactlyonce.records.ledger import Mark, read_page, split, written
-from exactlyonce.records.library import BOOKS, library_document, read_book, read_parked, read_request, read_staged
-from exactlyonce.stores.cosmos.partition import book_id, to_library
+from exactlyonce.records.ledger import Mark, split, written
 from exactlyonce.stores.memory.store import MemoryStore
-from exactlyonce.values.envelope import EntityRef
 from local_cosmos.query.aggregates import selected
 from local_cosmos.query.execution import given, matches
 from local_cosmos.query.parser import parse_query
 from local_cosmos.query.sources import Sources
 from local_cosmos.values import serialise
 from spark_jobs.source.port import RAW
-from spark_jobs.transforms.documents import documents
+from spark_jobs.transforms.documents import named, unnamed
 from spark_jobs.transforms.schemas import LIBRARY, OF_ENTITY_CONTAINERS, OF_THE_LIBRARY, Asked, selection
 
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
-_READ: Mapping[str, Callable[[Any], Any]] = {
-    "page": read_page,
-    "staged": read_staged,
-    "parked": read_parked,
-    "request": read_request,
-}
 
 
 @dataclass(frozen=True)
@@ -55,19 +46,34 @@ class Stored:
 
 
 @cache
-def _query(asked: Asked, paths: tuple[str, ...]) -> tuple[Any, Callable[[Any], Any]]:
-    chosen = selection(asked, paths)
-    query = parse_query(f"SELECT {', '.join(chosen.columns)} FROM c WHERE {chosen.where}")  # noqa: S608  # Both are ours.
+def _compiled(text: str) -> tuple[Any, Callable[[Any], Any]]:
+    query = parse_query(text)
     return query, Sources(query, given({}, now=0)).compiler.evaluator(selected(query.selection))
+
+
+def answers(text: str, found: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """The JSON text of each row that a query gives of documents."""
+    query, value_of = _compiled(text)
+    return (serialise(value_of(item)).decode() for item in found if matches(query, item, now=0))
+
+
+@cache
+def _text(asked: Asked, paths: tuple[str, ...]) -> str:
+    chosen = selection(asked, paths)
+    return f"SELECT {', '.join(chosen.columns)} FROM c WHERE {chosen.where}"  # noqa: S608  # Both are ours.
 
 
 def rows(stored: Iterable[Stored]) -> Iterator[tuple[str, str]]:
     """Place and JSON text of each row that the selections of its container give of a document."""
     for item in stored:
         for asked in item.asked:
-            query, value_of = _query(asked, item.paths)
-            if matches(query, item.document, now=0):
-                yield item.place, serialise(value_of(item.document)).decode()
+            yield from ((item.place, raw) for raw in answers(_text(asked, item.paths), [item.document]))
+
+
+def documents(raw: DataFrame, place: str) -> DataFrame:
+    """The documents of rows, with all their names: `schemas.DOCUMENT`."""
+    found = unnamed(raw, place)
+    return found.drop("parts") if place == LIBRARY else named(found)  # Its documents hold keys.
 
 
 def parsed(spark: SparkSession, found: Iterable[tuple[str, str]]) -> DataFrame:
@@ -87,44 +93,32 @@ def stored_in(
     Args:
         store: to go through.
         paths: partition key paths by entity type.
-        until: by place how many of the store's writes its read comes after; all, where nothing is said. A batch is seen whole
-            or not at all.
+        until: by place how many of the store's writes its read comes after; all, where nothing is said.
     """
     ends = until or {}
     for (type, *values), partition in store.entities.items():
-        for version in partition.view(_position(partition, ends.get(str(type)))).values():
-            assert version.document is not None
-            keys = {path[1:]: value for path, value in zip(paths[str(type)], values, strict=True)}
-            document = {
-                "id": version.id,
-                **keys,
-                **version.document.value,
-                "_etag": version.etag,
-                "_ts": version.timestamp,
-            }
-            yield Stored(str(type), document, paths[str(type)])
+        place = str(type)
+        for document in documents_in(partition, keys_of(paths[place], values), ends.get(place)):
+            yield Stored(place, document, paths[place])
     for key, partition in store.library.items():
-        for version in partition.view(_position(partition, ends.get(LIBRARY))).values():
-            assert version.document is not None
-            document = _in_library(key, version.document.value)
-            yield Stored(LIBRARY, {**document, "_etag": version.etag, "_ts": version.timestamp})
+        for document in documents_in(partition, {"pk": key}, ends.get(LIBRARY)):
+            yield Stored(LIBRARY, document)
 
 
-def _in_library(key: str, stored: Any) -> dict[str, Any]:
-    if key == BOOKS:
-        book = read_book(stored)
-        return {**library_document(book), "id": book_id(book.id), "pk": BOOKS}
-    type, *values, id = json.loads(key)
-    return to_library(EntityRef(type, tuple(values), id), _READ[stored["kind"]](stored))
+def keys_of(paths: Sequence[str], values: Sequence[object]) -> dict[str, object]:
+    """The properties of a partition key, all at the top of the document."""
+    return {path[1:]: value for path, value in zip(paths, values, strict=True)}
 
 
-def _position(partition: Any, until: int | None) -> int:
+def documents_in(partition: Any, keys: Mapping[str, object], until: int | None = None) -> Iterator[dict[str, Any]]:
+    """The documents of a partition after so many of the store's writes. A batch is seen whole or not at all."""
     position = len(partition.log)
     if until is not None:
         position = sum(int(version.etag.strip('"')) <= until for version in partition.log)
     while position in partition.within:
         position -= 1
-    return position
+    for item in partition.view(position).values():
+        yield {**item.document.value, "id": item.id, **keys, "_etag": item.etag, "_ts": item.timestamp}
 
 
 def moved(found: Iterable[tuple[str, str]], by: timedelta) -> Iterator[tuple[str, str]]:

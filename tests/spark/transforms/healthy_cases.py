@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from exactlyonce.protocols.outbox.due import RELEASE
@@ -17,6 +16,7 @@ from tests.spark.transforms.planting import (
     MINUTE,
     NOW,
     OPEN,
+    Plant,
     Planted,
     Told,
     colocated,
@@ -41,17 +41,31 @@ from tests.spark.transforms.planting import (
     unparked,
 )
 
-Plant = Callable[[str], list[Planted]]
 NOBODY = "shop/of%20nobody"
 
+CASES: dict[str, Plant] = {
+    "an outbox": lambda case: [outbox(case)],
+    "co-located records": lambda case: [colocated(case)],
+    "a stream": lambda case: [stream(case)],
+    "a read model": lambda case: [reader(case)],
+}
 
-def after_clean_up(case: str) -> list[Planted]:
+
+def healthy(plant: Plant) -> Plant:
+    """Adds a case, which has the name of its function."""
+    CASES[plant.__name__.replace("_", " ")] = plant
+    return plant
+
+
+@healthy
+def clean_up_took_pages(case: str) -> list[Planted]:
     """Clean-up took two pages, and the marks that were too old went with a commit."""
     told = [Told(f"web/m-{number}", (44 - number) * DAY) for number in range(1, 43)]
     planted = outbox(case, *told, cuts=(6, 10, 20, 30), lost=3)
     return [replace(planted, records=planted.records[2:])]
 
 
+@healthy
 def page_written_first(case: str) -> list[Planted]:
     """A page was written, and the commit that names it has not come; another page was cut and named since the ledger was
     read."""
@@ -63,6 +77,7 @@ def page_written_first(case: str) -> list[Planted]:
     return [planted.keeping(coming, MINUTE).keeping(later, MINUTE)]
 
 
+@healthy
 def settled_late(case: str) -> list[Planted]:
     """The first companion was written again when its outputs had been published at last."""
     planted = colocated(case, versions=3)
@@ -71,6 +86,7 @@ def settled_late(case: str) -> list[Planted]:
     return [planted]
 
 
+@healthy
 def delivered(case: str) -> list[Planted]:
     """What was sent is known: by marks in a ledger and in a page, by records, by numbers, as parked, discarded or renewed."""
     told = [Told(f"web/m-{number}", 3 * DAY, ("mails", "else")) for number in range(1, 6)]
@@ -101,6 +117,7 @@ def delivered(case: str) -> list[Planted]:
     ]
 
 
+@healthy
 def sent_again(case: str) -> list[Planted]:
     """One parked message was sent again a moment ago, another one was made a new one, which has arrived."""
     told = [Told(f"web/m-{number}", 3 * DAY, ("mails",)) for number in (1, 2)]
@@ -113,6 +130,7 @@ def sent_again(case: str) -> list[Planted]:
     ]
 
 
+@healthy
 def many_destinations(case: str) -> list[Planted]:
     """An entity sends to a hundred destinations, the last of which is one of this application; its name is not plain."""
     name = f"{case}:ä %/"
@@ -122,6 +140,7 @@ def many_destinations(case: str) -> list[Planted]:
     return [planted, outbox(f"{case}:mailer", seen, type="mailer")]
 
 
+@healthy
 def on_their_way(case: str) -> list[Planted]:
     """Within their graces nothing is accused: owed, staged, unknown to the consumer, waiting, and held."""
     told = (Told("web/m-1", DAY, ("mails",)), Told("web/m-2", 50 * MINUTE, ("mails",)))
@@ -137,12 +156,14 @@ def on_their_way(case: str) -> list[Planted]:
     return [shop, board.having(receptions=(reception(NOBODY, 5, held=((7, 7),), gap_since=NOW - 9 * MINUTE),))]
 
 
+@healthy
 def sent_by_a_busy_one(case: str) -> list[Planted]:
     """A ledger that is written all the time does not tell how old a commit in it is: what the message tells may be much
     older."""
     return [outbox(case, Told("web/m-1", 2 * DAY, ("mails",)), age=5 * MINUTE)]
 
 
+@healthy
 def owed_still(case: str) -> list[Planted]:
     """A record owes: what is owed is not lost. (That it is owed for too long is another finding.)"""
     told = Told("web/m-1", 2 * HOUR, ("mails",))
@@ -150,12 +171,14 @@ def owed_still(case: str) -> list[Planted]:
     return [planted.having(outbox=(replace(owing(told, OPEN), at=NOW - 9 * MINUTE),))]
 
 
+@healthy
 def forgotten(case: str) -> list[Planted]:
     """A receiver forgets by the time of the message: what came to an outbox without a stable time is judged for a day only."""
     told = (Told("web/m-1", 29 * DAY + 23 * HOUR, ("mails",)), Told("web/M-2", 2 * DAY, ("mails",), "f", False))
     return [outbox(case, *told), outbox(f"{case}:mailer", Told("web/m", 2 * DAY, ()), type="mailer")]
 
 
+@healthy
 def keeping(case: str) -> list[Planted]:
     """Messages are kept: one waits, one was released and has arrived, one was cancelled, which leaves no trace."""
     told = Told("web/m-1", 3 * DAY, (KEPT, KEPT, KEPT, "mails"))
@@ -174,6 +197,7 @@ def keeping(case: str) -> list[Planted]:
     ]
 
 
+@healthy
 def called(case: str) -> list[Planted]:
     """A call was answered, and another one is under way; the answer to a request left with a page, of which the other has
     one."""
@@ -186,6 +210,7 @@ def called(case: str) -> list[Planted]:
     return [planted.having(answers=(answer,))]
 
 
+@healthy
 def told_by_a_read_model(case: str) -> list[Planted]:
     """A read model sends mails, and notes nothing of them."""
     board = reader(case, taken=1)
@@ -193,6 +218,7 @@ def told_by_a_read_model(case: str) -> list[Planted]:
     return [board, outbox(f"{case}:mailer", seen, type="mailer")]
 
 
+@healthy
 def sent_by_records(case: str) -> list[Planted]:
     """What an entity with records sent has arrived at an outbox, and at another one with records."""
     planted = colocated(case)
@@ -204,12 +230,14 @@ def sent_by_records(case: str) -> list[Planted]:
     return [planted, outbox(mailer.id, mails, type="mailer"), colocated(counter.id, count, type="counter")]
 
 
+@healthy
 def not_adopted(case: str) -> list[Planted]:
     """A document of before the library came; and a tombstone that a fence made."""
     fenced = ref("shop", f"{case}:fenced")
     return [Planted(ref("shop", case), None), Planted(fenced, Ledger(deleted=True, type="shop"))]
 
 
+@healthy
 def seen_late(case: str) -> list[Planted]:
     """What a counter saw two weeks ago may have waited, been parked and requeued: clean-up may have taken its commit."""
     planted, counter = colocated(case), ref("counter", f"{case}:counter")
@@ -218,12 +246,14 @@ def seen_late(case: str) -> list[Planted]:
     return [planted, colocated(counter.id, recorded(counter, 1, 15 * DAY, message=message, outputs=()), type="counter")]
 
 
+@healthy
 def all_taken(case: str) -> list[Planted]:
     """Clean-up has taken all companions."""
     return [replace(item, companions=[], age=40 * DAY) for item in (colocated(case), stream(f"{case}:stream"))]
 
 
-def held_since(case: str) -> list[Planted]:
+@healthy
+def held_since_it_was_read(case: str) -> list[Planted]:
     """The next message came after its read model was read, having waited in its queue."""
     board = reader(case)
     held = numbered(board.entity, 5, 11 * MINUTE, source=NOBODY, held=Json.of({"secret": 7}))
@@ -231,13 +261,15 @@ def held_since(case: str) -> list[Planted]:
     return [board]
 
 
-def deleted(case: str) -> list[Planted]:
+@healthy
+def deleted_by_a_handler(case: str) -> list[Planted]:
     """A handler deleted them: what remains is a tombstone, whose ledger goes on."""
     planted = [outbox(case), colocated(f"{case}:colocated"), stream(f"{case}:stream"), reader(f"{case}:reader")]
     return [item.having(deleted=True) for item in planted]
 
 
-def begun_since(case: str) -> list[Planted]:
+@healthy
+def begun_since_it_was_read(case: str) -> list[Planted]:
     """The entity began after its container was read; its attempts were long under way."""
     planted, keeper = outbox(case), colocated(f"{case}:colocated")
     records = [(item, MINUTE) for item, _ in planted.records]
@@ -245,12 +277,14 @@ def begun_since(case: str) -> list[Planted]:
     return [replace(planted, gone=True, records=records), replace(keeper, gone=True, companions=companions)]
 
 
+@healthy
 def never_begun(case: str) -> list[Planted]:
     """An attempt crashed before its commit, and what it staged remains; a message was put aside without a fence."""
     shop = ref("shop", case)
     return [Planted(shop, None, gone=True).keeping(staged(shop, "tx-kept"), 3 * DAY).keeping(parked(shop, "web/m-2"))]
 
 
+@healthy
 def read_at_two_moments(case: str) -> list[Planted]:
     """After the entity was read, it went on, and a page was cut from a version that was still to come."""
     planted = outbox(case)
@@ -259,6 +293,7 @@ def read_at_two_moments(case: str) -> list[Planted]:
     return [planted.keeping(later, MINUTE)]
 
 
+@healthy
 def written_by_many(case: str) -> list[Planted]:
     """Marks of one time stand in the order of their hashes."""
     to: list[str] = []
@@ -267,6 +302,7 @@ def written_by_many(case: str) -> list[Planted]:
     return [planted.having(version=20, marks=written(marks), to=tuple(to))]
 
 
+@healthy
 def paid_late(case: str) -> list[Planted]:
     """An entry is paid by its book, though it is old."""
     told = commits(2)
@@ -274,40 +310,8 @@ def paid_late(case: str) -> list[Planted]:
     return [outbox(case, *told).having(outbox=entries)]
 
 
+@healthy
 def older_than_its_book(case: str) -> list[Planted]:
     """An entry stays until the next message comes. Its book has had its time, and so have the searches of the sweeper."""
     told = Told("web/m-1", KEPT_FOR + DAY)
     return [outbox(case, told).having(outbox=(replace(owing(told, 1), tx=transaction("c" * 20, 1)),))]
-
-
-CASES: Mapping[str, Plant] = {
-    "an outbox": lambda case: [outbox(case)],
-    "co-located records": lambda case: [colocated(case)],
-    "a stream": lambda case: [stream(case)],
-    "a read model": lambda case: [reader(case)],
-    "clean-up took pages": after_clean_up,
-    "page written first": page_written_first,
-    "settled late": settled_late,
-    "delivered": delivered,
-    "sent again": sent_again,
-    "many destinations": many_destinations,
-    "on their way": on_their_way,
-    "sent by a busy one": sent_by_a_busy_one,
-    "owed still": owed_still,
-    "forgotten": forgotten,
-    "keeping": keeping,
-    "called": called,
-    "told by a read model": told_by_a_read_model,
-    "sent by records": sent_by_records,
-    "not adopted": not_adopted,
-    "seen late": seen_late,
-    "all taken": all_taken,
-    "held since it was read": held_since,
-    "deleted by a handler": deleted,
-    "begun since it was read": begun_since,
-    "never begun": never_begun,
-    "read at two moments": read_at_two_moments,
-    "written by many": written_by_many,
-    "paid late": paid_late,
-    "older than its book": older_than_its_book,
-}

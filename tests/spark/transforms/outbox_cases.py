@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from exactlyonce.records.ledger import KeptAnswer, Page, written
@@ -19,11 +18,13 @@ from tests.spark.transforms.planting import (
     OPEN,
     STUCK,
     USED,
+    Cases,
     Planted,
     Told,
     book,
     colocated,
     commits,
+    damage,
     marks_of,
     on_the_wire,
     outbox,
@@ -37,16 +38,16 @@ from tests.spark.transforms.planting import (
     unparked,
 )
 
-Plant = Callable[[str], list[Planted]]
-Named = tuple[str, str | None, tuple[int, ...], str | None]
-"""Rule, message, versions and subject of a finding."""
+EXPECTED: Cases = {}
 
 
+@damage(EXPECTED, lambda _: {("at_most_one_state_change", None, (), message_hash("web/m-2"))})
 def applied_twice(case: str) -> list[Planted]:
     """Once more after its mark had left."""
     return [outbox(case, *commits(5), Told("web/m-2", DAY))]
 
 
+@damage(EXPECTED, lambda _: {("page_missing", None, (), "page:3"), ("page_missing", None, (), "page:2")})
 def page_gone(case: str) -> list[Planted]:
     """The newest one, and of another entity an older one; of a third one the page that is gone may have been deleted by age."""
     told = [Told(f"web/m-{number}", (32 - number) * DAY) for number in range(1, 31)]
@@ -58,6 +59,7 @@ def page_gone(case: str) -> list[Planted]:
     ]
 
 
+@damage(EXPECTED, lambda _: {("document_lost", None, (), None), ("history_taken_back", None, (6,), None)})
 def put_back(case: str) -> list[Planted]:
     """The document is that of before the page was cut; another one has gone on since, beyond the version of the page."""
     planted = outbox(case, *commits(8), cuts=(2, 6))
@@ -69,6 +71,13 @@ def put_back(case: str) -> list[Planted]:
     return [back, beyond.keeping(replace(pages[1], entity=beyond.entity.key), 2 * DAY)]
 
 
+@damage(
+    EXPECTED,
+    lambda _: {
+        *(("owing_too_long", None, (), transaction("b" * 20, number)) for number in (OPEN, STUCK, USED + 1)),
+        *(("owing_too_long", None, (), transaction(book * 20, 1)) for book in "cd"),
+    },
+)
 def owed_too_long(case: str) -> list[Planted]:
     """By an open number, a stuck one, and one beyond the book; and two of which the books are gone: for less time, and for
     nearly as long as the store keeps a book."""
@@ -79,6 +88,7 @@ def owed_too_long(case: str) -> list[Planted]:
     return [outbox(case, *told).having(outbox=(*entries, lost, old))]
 
 
+@damage(EXPECTED, lambda _: {("owing_too_long", None, (), "o-1"), ("staged_missing", None, (), "o-2")})
 def kept_too_long(case: str) -> list[Planted]:
     """Three messages are kept: one is long overdue, one has lost its document, and one is in order."""
     due = {"o-1": NOW - DAY, "o-2": NOW + DAY, "o-3": NOW + DAY}
@@ -88,11 +98,19 @@ def kept_too_long(case: str) -> list[Planted]:
     return [planted]
 
 
+@damage(EXPECTED, lambda _: {("orphan_staged", "web/m-5", (), "tx-7-kept")})
 def not_kept(case: str) -> list[Planted]:
     planted = outbox(case)
     return [planted.keeping(staged(planted.entity, "tx-7-kept"), 7 * DAY + MINUTE)]
 
 
+@damage(
+    EXPECTED,
+    lambda case: {
+        ("output_lost", None, (), _wire(case, "web/m-1")),
+        *(("output_lost", None, (), _wire(case, "web/m-2", index)) for index in (1, 2, 3)),
+    },
+)
 def lost(case: str) -> list[Planted]:
     """Of a ledger and of a page; to an outbox, a read model and an entity with records; not what is younger than an hour."""
     old = Told("web/m-1", 2 * DAY, ("mails",))
@@ -101,18 +119,27 @@ def lost(case: str) -> list[Planted]:
     return [outbox(case, old, told, cuts=(1,)), young]
 
 
+@damage(EXPECTED, lambda case: {("output_lost", None, (), _wire(case, "web/m-1"))})
 def lost_though_another_type_knows_it(case: str) -> list[Planted]:
     planted = outbox(case, Told("web/m-1", 3 * DAY, ("mails",)))
     seen = Told(output_key(planted.entity, "web/m-1"), 3 * DAY, (), "i")
     return [planted, outbox(f"{case}:other", seen)]
 
 
+@damage(EXPECTED, lambda case: {("output_lost", None, (), _wire(case, "web/m-1"))})
 def lost_though_paid(case: str) -> list[Planted]:
     """The entry is still there, and the book says that all was sent."""
     told = Told("web/m-1", 3 * DAY, ("mails",))
     return [outbox(case, told).having(outbox=(owing(told, 2),))]
 
 
+@damage(
+    EXPECTED,
+    lambda case: {
+        ("output_lost", None, (), _wire(case, "web/m-1")),
+        ("output_lost", "web/again", (), "web/again"),
+    },
+)
 def lost_after_it_was_sent_again(case: str) -> list[Planted]:
     planted = outbox(case, Told("web/m-1", 3 * DAY, ("mails",)))
     key = output_key(planted.entity, "web/m-1")
@@ -124,6 +151,10 @@ def lost_after_it_was_sent_again(case: str) -> list[Planted]:
     return [replace(planted, more=[unparked(ref("mailer", case), key, key, DAY)]), replace(foreign, more=again)]
 
 
+@damage(
+    EXPECTED,
+    lambda case: {("output_lost", "web/m-2", (2,), on_the_wire(ref("shop", case), sent(ref("shop", case), "web/m-2")))},
+)
 def lost_by_records(case: str) -> list[Planted]:
     """An entity with records remembers by the time of writing, so what one sent to another is judged for longer."""
     planted = colocated(case)
@@ -136,11 +167,13 @@ def lost_by_records(case: str) -> list[Planted]:
     return [known, colocated(counter.id, recorded(counter, 1, DAY, outputs=()), type="counter")]
 
 
+@damage(EXPECTED, lambda case: {("output_lost", None, (), _wire(case, "shop/x/release:1"))})
 def released_and_lost(case: str) -> list[Planted]:
     """The release of a kept message sent it, and it did not arrive."""
     return [outbox(case, Told("shop/x/release:1", 3 * DAY, ("mails",), "l"))]
 
 
+@damage(EXPECTED, lambda _: {("one_answer", "a" * 16, (), None)})
 def answered_in_two_ways(case: str) -> list[Planted]:
     """The ledger and its page have other answers to one request."""
     planted = outbox(case)
@@ -152,6 +185,13 @@ def answered_in_two_ways(case: str) -> list[Planted]:
     return [replace(planted, records=[(paged, age)]).having(answers=(other, KeptAnswer("c" * 16, answer)))]
 
 
+@damage(
+    EXPECTED,
+    lambda case: {
+        ("reply_awaited", None, (), derived_id(ref("shop", case), message_hash("web/m-1"), 0)),
+        ("reply_awaited", None, (), "call-1"),
+    },
+)
 def never_answered(case: str) -> list[Planted]:
     """A call whose mark is in an old page, and two of whose marks nothing tells; one of an entity that was written just now."""
     told = [Told("web/m-1", 3 * DAY, ("bank",)), Told("web/m-2", 2 * DAY, ("bank",))]
@@ -165,6 +205,7 @@ def never_answered(case: str) -> list[Planted]:
     ]
 
 
+@damage(EXPECTED, lambda _: {("request_left", None, (), f"request:left-{what}") for what in ("open", "answered")})
 def requests_left(case: str) -> list[Planted]:
     planted = outbox(case)
     late, old = 37 * DAY + 1 * MINUTE, 36 * DAY
@@ -173,6 +214,13 @@ def requests_left(case: str) -> list[Planted]:
     return [planted.keeping(requested(planted.entity, "not-yet", answered=False), old)]
 
 
+@damage(
+    EXPECTED,
+    lambda case: {
+        *(("unreadable", None, (), f"shop/{case}{name}") for name in ("", ":fewer", ":copied")),
+        ("unreadable", None, (), "library/page:1"),
+    },
+)
 def unread(case: str) -> list[Planted]:
     """A ledger of a newer version; one whose marks are not as many as it says; a copy of another one; a page that is cut
     off."""
@@ -189,6 +237,7 @@ def unread(case: str) -> list[Planted]:
     ]
 
 
+@damage(EXPECTED, lambda case: {("unreadable", "web/m-9", (), f"library/{case}:{number}") for number in (0, 1)})
 def strange(case: str) -> list[Planted]:
     """Documents of no kind, or with next to nothing in them."""
     planted = outbox(case)
@@ -204,106 +253,29 @@ def _system() -> dict[str, object]:
     return {name: value for name, value in book().document.items() if name in ("_etag", "_ts")}
 
 
+@damage(EXPECTED, lambda _: {("document_lost", None, (), None)})
 def gone(case: str) -> list[Planted]:
     """Only its page is left."""
     return [replace(outbox(case), gone=True)]
 
 
+@damage(EXPECTED, lambda _: {("document_lost", None, (), None)})
 def gone_since_an_audit(case: str) -> list[Planted]:
     """All that was kept of it lay in its document."""
     return []
 
 
+@damage(EXPECTED, lambda _: {("document_lost", None, (), None)})
 def made_anew(case: str) -> list[Planted]:
     """The ledger counts from 1 again, below the version of the page that is left."""
     planted = outbox(case)
     return [replace(outbox(case, *commits(2)), age=HOUR, records=planted.records)]
 
 
+@damage(EXPECTED, lambda _: {("document_lost", None, (), None)})
 def without_its_ledger(case: str) -> list[Planted]:
     return [replace(outbox(case), ledger=None)]
 
 
 def _wire(case: str, message: str, index: int = 0) -> str:
     return output_key(ref("shop", case), message, index)
-
-
-EXPECTED: Mapping[str, tuple[Plant, Callable[[str], set[Named]]]] = {
-    "applied twice": (
-        applied_twice,
-        lambda _: {("at_most_one_state_change", None, (), message_hash("web/m-2"))},
-    ),
-    "page gone": (page_gone, lambda _: {("page_missing", None, (), "page:3"), ("page_missing", None, (), "page:2")}),
-    "put back": (
-        put_back,
-        lambda _: {("document_lost", None, (), None), ("history_taken_back", None, (6,), None)},
-    ),
-    "owed too long": (
-        owed_too_long,
-        lambda _: {
-            *(("owing_too_long", None, (), transaction("b" * 20, number)) for number in (OPEN, STUCK, USED + 1)),
-            *(("owing_too_long", None, (), transaction(book * 20, 1)) for book in "cd"),
-        },
-    ),
-    "kept too long": (
-        kept_too_long,
-        lambda _: {("owing_too_long", None, (), "o-1"), ("staged_missing", None, (), "o-2")},
-    ),
-    "not kept": (not_kept, lambda _: {("orphan_staged", "web/m-5", (), "tx-7-kept")}),
-    "lost": (
-        lost,
-        lambda case: {
-            ("output_lost", None, (), _wire(case, "web/m-1")),
-            *(("output_lost", None, (), _wire(case, "web/m-2", index)) for index in (1, 2, 3)),
-        },
-    ),
-    "lost though another type knows it": (
-        lost_though_another_type_knows_it,
-        lambda case: {("output_lost", None, (), _wire(case, "web/m-1"))},
-    ),
-    "lost though paid": (lost_though_paid, lambda case: {("output_lost", None, (), _wire(case, "web/m-1"))}),
-    "lost after it was sent again": (
-        lost_after_it_was_sent_again,
-        lambda case: {
-            ("output_lost", None, (), _wire(case, "web/m-1")),
-            ("output_lost", "web/again", (), "web/again"),
-        },
-    ),
-    "lost by records": (
-        lost_by_records,
-        lambda case: {
-            ("output_lost", "web/m-2", (2,), on_the_wire(ref("shop", case), sent(ref("shop", case), "web/m-2")))
-        },
-    ),
-    "released and lost": (
-        released_and_lost,
-        lambda case: {("output_lost", None, (), _wire(case, "shop/x/release:1"))},
-    ),
-    "answered in two ways": (answered_in_two_ways, lambda _: {("one_answer", "a" * 16, (), None)}),
-    "never answered": (
-        never_answered,
-        lambda case: {
-            ("reply_awaited", None, (), derived_id(ref("shop", case), message_hash("web/m-1"), 0)),
-            ("reply_awaited", None, (), "call-1"),
-        },
-    ),
-    "requests left": (
-        requests_left,
-        lambda _: {("request_left", None, (), f"request:left-{what}") for what in ("open", "answered")},
-    ),
-    "unread": (
-        unread,
-        lambda case: {
-            *(("unreadable", None, (), f"shop/{case}{name}") for name in ("", ":fewer", ":copied")),
-            ("unreadable", None, (), "library/page:1"),
-        },
-    ),
-    "strange": (
-        strange,
-        lambda case: {("unreadable", "web/m-9", (), f"library/{case}:{number}") for number in (0, 1)},
-    ),
-    "gone": (gone, lambda _: {("document_lost", None, (), None)}),
-    "gone since an audit": (gone_since_an_audit, lambda _: {("document_lost", None, (), None)}),
-    "made anew": (made_anew, lambda _: {("document_lost", None, (), None)}),
-    "without its ledger": (without_its_ledger, lambda _: {("document_lost", None, (), None)}),
-}

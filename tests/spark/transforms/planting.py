@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
@@ -341,3 +341,21 @@ def unparked(entity: EntityRef, message: str, sent: str | None, age: timedelta) 
 
 def age_of(at: datetime) -> timedelta:
     return NOW - at
+
+
+Plant = Callable[[str], list[Planted]]
+Named = tuple[str, str | None, tuple[int, ...], str | None]
+"""Rule, message, versions and subject of a finding."""
+Expected = Callable[[str], set[Named]]
+Cases = dict[str, tuple[Plant, Expected]]
+"""By name of the case what plants it, and what has to be found of it."""
+
+
+def damage(cases: Cases, expected: Expected) -> Callable[[Plant], Plant]:
+    """Adds a case, which has the name of its function."""
+
+    def add(plant: Plant) -> Plant:
+        cases[plant.__name__.replace("_", " ")] = (plant, expected)
+        return plant
+
+    return add

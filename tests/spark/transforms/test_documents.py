@@ -10,16 +10,15 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import ArrayType, StructType
 
-from exactlyonce.records.companions import Companion, NumberedMessage
+from exactlyonce.records.companions import Companion
 from exactlyonce.records.ledger import KeptAnswer, Ledger, Mark
 from exactlyonce.records.library import LibraryRecord
 from exactlyonce.records.outbox import Kept, OutboxEntry, OutputRef, Pending, Place, Reception
 from exactlyonce.values.envelope import EntityRef, message_hash
 from spark_jobs.source.port import RAW
 from spark_jobs.transforms import schemas
-from spark_jobs.transforms.documents import documents
 from spark_jobs.transforms.schemas import DOCUMENT, FINDING, LEFT_OUT, LIBRARY, selection
-from tests.spark.transforms.dumping import Stored, rows
+from tests.spark.transforms.dumping import Stored, documents, rows
 
 IN_DOCUMENTS = {"owed": "owes", "held": "held", "kind": "kind"}
 
@@ -240,12 +239,12 @@ def test_a_document_is_explained_or_it_is_said_why_not(read: dict[str, Row], nam
     assert expected is None or expected in problem
 
 
-def test_what_is_no_document_counts_all_the_same(read: dict[str, Row]) -> None:
+def test_a_row_that_is_no_document_counts_all_the_same(read: dict[str, Row]) -> None:
     assert read[""]["problem"] == "it is no document of the store"
     assert read[""]["place"] == LIBRARY
 
 
-def test_what_an_entity_says_of_itself_is_read_to_the_letter(read: dict[str, Row]) -> None:
+def test_the_document_of_an_entity_is_read_to_the_letter(read: dict[str, Row]) -> None:
     row = read["an entity"].asDict(recursive=True)
     assert row["entity"] == EntityRef("shop", ("t", 1, True), "an entity").key
     assert (row["kind"], row["schema"], row["ts"], row["ledger"]["version"]) == ("entity", 1, 7, 3)
@@ -291,7 +290,3 @@ def test_keys_of_entities_are_the_librarys_own(spark: SparkSession) -> None:
     ]
     found = documents(spark.createDataFrame(raws, RAW), "shop").collect()
     assert {row["entity"] for row in found} == {ref.key for ref in refs}
-
-
-def test_the_shape_of_numbers_has_no_message_where_it_was_skipped() -> None:
-    assert read_of(NumberedMessage) == names(NumberedMessage) - {"late"}

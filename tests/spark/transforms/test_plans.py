@@ -8,11 +8,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
 from spark_jobs.source.port import RAW
-from spark_jobs.transforms.documents import documents, unnamed
+from spark_jobs.transforms.documents import unnamed
 from spark_jobs.transforms.facts import Facts
 from spark_jobs.transforms.rules.history import two_owners
 from spark_jobs.transforms.rules.sightings import marked
 from spark_jobs.transforms.schemas import LIBRARY
+from tests.spark.transforms.dumping import documents
 from tests.spark.transforms.planting import LIMITS, seconds
 
 
