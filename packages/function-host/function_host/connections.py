@@ -1,5 +1,6 @@
 """What a binding's `connection` stands for: a connection string, or an identity and the address of a service."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,38 +22,55 @@ _RETRY: dict[str, Any] = {"retry_total": 3, "initial_backoff": 1, "increment_bas
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A storage account.
+    """Where a service is, and how its caller proves who he is.
 
     Attributes:
-        connection_string: set for connections by key; `UseDevelopmentStorage=true` is Azurite on its usual ports.
-        queue_uri: set for connections by identity.
+        connection_string: set for connections by key; `UseDevelopmentStorage=true` is Azurite on its usual ports, and with
+            `UseDevelopmentEmulator=true` it is a local endpoint of Service Bus.
+        address: set for connections by identity: URI of a queue service, or host name of a namespace.
     """
 
     name: str
     connection_string: str | None = field(default=None, repr=False)
-    queue_uri: str | None = None
+    address: str | None = None
     client_id: str | None = None
 
 
 def find_connection(settings: AppSettings, name: str | None) -> Connection:
-    """Look a connection up: with the `AzureWebJobs` prefix first, then as written; empty means `AzureWebJobsStorage`.
+    """The connection of a queue; empty means `AzureWebJobsStorage`. Raises as `look_up`."""
+
+    def address(setting: str) -> str | None:
+        account = settings.get(f"{setting}__accountName")
+        uri = settings.get(f"{setting}__queueServiceUri")
+        return uri or (f"https://{account}.queue.core.windows.net" if account else None)
+
+    accepted = (
+        "a connection string ('UseDevelopmentStorage=true' for Azurite)",
+        "__queueServiceUri to the address of a queue service",
+    )
+    return look_up(settings, name or DEFAULT_CONNECTION, address, accepted)
+
+
+def look_up(
+    settings: AppSettings, name: str, address: Callable[[str], str | None], accepted: tuple[str, str]
+) -> Connection:
+    """Look a connection up: with the `AzureWebJobs` prefix first, then as written.
+
+    Args:
+        address: of the service by the name of a setting, where the connection is by identity.
+        accepted: for the message: a connection string, and a suffix with what it stands for.
 
     Raises:
         SettingsError: there is no setting of this name; the message lists what would be accepted.
     """
-    name = name or DEFAULT_CONNECTION
     for setting in (_PREFIX + name, name):
         if text := settings.get(setting):
             return Connection(name, connection_string=text)
-        uri = settings.get(f"{setting}__queueServiceUri")
-        if account := settings.get(f"{setting}__accountName"):
-            uri = uri or f"https://{account}.queue.core.windows.net"
-        if uri:
-            return Connection(name, queue_uri=uri, client_id=settings.get(f"{setting}__clientId"))
+        if service := address(setting):
+            return Connection(name, address=service, client_id=settings.get(f"{setting}__clientId"))
     raise SettingsError(
-        f"The connection '{name}' is not set: set {name} to a connection string ('UseDevelopmentStorage=true' for "
-        f"Azurite) or {name}__queueServiceUri to the address of a queue service, in local.settings.json or the "
-        "environment."
+        f"The connection '{name}' is not set: set {name} to {accepted[0]} or {name}{accepted[1]}, "
+        "in local.settings.json or the environment."
     )
 
 
@@ -71,7 +89,7 @@ class StorageAccount:
             raise SettingsError(f"The connection '{connection.name}' has a value that is no connection.") from error
 
     def _by_uri(self, connection: Connection) -> QueueServiceClient:
-        uri = connection.queue_uri or ""
+        uri = connection.address or ""
         if _is_azurite(uri):
             # Tokens are never sent over plain http, so that the emulator's account is opened with its published key.
             return QueueServiceClient(uri, credential={"account_name": ACCOUNT, "account_key": ACCOUNT_KEY}, **_RETRY)

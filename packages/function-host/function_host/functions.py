@@ -14,7 +14,7 @@ from .connections import Connection, find_connection
 from .errors import AppError, HostError
 from .routes import Route
 from .schedule import Schedule
-from .service_bus.connection import ServiceBusConnection, find_service_bus
+from .service_bus.connection import find_service_bus
 from .service_bus.receiver import Entity
 
 _HTTP_OUTPUT = ("http", "$return")
@@ -39,7 +39,7 @@ class ServiceBusTrigger:
     """
 
     entity: Entity
-    connection: ServiceBusConnection
+    connection: Connection
     many: bool
     binary: bool
     auto_complete: bool | None

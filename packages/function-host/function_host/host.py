@@ -23,7 +23,7 @@ from .loading import describe_functions
 from .message_processor import MessageProcessor
 from .queue_listener import QueueListener
 from .queue_rules import poison_queue_name
-from .service_bus.connection import Namespace, ServiceBusConnection
+from .service_bus.connection import Namespace
 from .service_bus.listener import ServiceBusListener
 from .service_bus.processor import ServiceBusProcessor
 from .service_bus.receiver import Delivery, ServiceBusSource
@@ -124,7 +124,7 @@ class FunctionHost:
             task.result()
 
     async def open(
-        self, accounts: Mapping[Connection, StorageAccount], namespaces: Mapping[ServiceBusConnection, Namespace]
+        self, accounts: Mapping[Connection, StorageAccount], namespaces: Mapping[Connection, Namespace]
     ) -> None:
         """Start to serve."""
         self.http = await self._server.open(self._options.http_port)

@@ -1,7 +1,7 @@
 """An app is loaded as the Functions worker loads it, and refused with a sentence that says what to do."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any, List  # noqa: UP035  # The worker takes no list[...].
@@ -102,17 +102,69 @@ def test_triggers_of_service_bus_are_described() -> None:
     assert isinstance(second, ServiceBusTrigger)
     assert second.entity == Entity("T", "S")
     assert (second.many, second.binary, second.auto_complete) == (False, False, None)
-    assert second.connection.namespace == "a.servicebus.windows.net"
+    assert second.connection.address == "a.servicebus.windows.net"
 
 
-def test_an_annotation_that_the_worker_does_not_take_is_refused() -> None:
-    app = func.FunctionApp()
+def serve(message: func.QueueMessage) -> None: ...
 
-    @app.service_bus_queue_trigger(arg_name="message", queue_name="q", connection="Bus")
-    async def serve(message: func.QueueMessage) -> None: ...
 
-    with pytest.raises(AppError, match=r"Function 'serve': .*write func.ServiceBusMessage, or typing.List"):
-        describe_functions(app, AppSettings({"Bus__fullyQualifiedNamespace": "a.servicebus.windows.net"}))
+def misread(message: dict[str, int]) -> None: ...
+
+
+def misplaced(message: func.QueueMessage, context: dict[str, int]) -> None: ...
+
+
+def relay(req: func.HttpRequest, outgoing: func.Out[str]) -> str:
+    return ""
+
+
+def watch(event: func.EventGridEvent) -> None: ...
+
+
+def clean(timer: func.TimerRequest) -> None: ...
+
+
+def too_little() -> str:
+    return ""
+
+
+def too_much(req: func.HttpRequest, mystery: str) -> str:
+    return ""
+
+
+STORAGE = {"arg_name": "message", "queue_name": "q", "connection": "AzureWebJobsStorage"}
+
+
+@pytest.mark.parametrize(
+    ("function", "bindings", "told"),
+    [
+        (serve, {"service_bus_queue_trigger": STORAGE}, "'serve': .*write func.ServiceBusMessage, or typing.List"),
+        (misread, {"queue_trigger": STORAGE}, "'misread': .*write func.QueueMessage"),
+        (misplaced, {"queue_trigger": STORAGE}, "'misplaced': .*write func.Context"),
+        (
+            relay,
+            {"route": {}, "queue_output": STORAGE | {"arg_name": "outgoing"}},
+            "'relay': the binding 'outgoing' of type 'queue' is not supported",
+        ),
+        (
+            watch,
+            {"event_grid_trigger": {"arg_name": "event"}},
+            "'watch': the trigger 'eventGridTrigger' is not supported",
+        ),
+        (serve, {"queue_trigger": STORAGE | {"connection": "Games"}}, "'serve': The connection 'Games' is not set"),
+        (clean, {"timer_trigger": {"arg_name": "timer", "schedule": "hourly"}}, "'clean': 'hourly' is no NCRONTAB"),
+        (too_little, {"route": {"trigger_arg_name": "req"}}, "'req', which is not among its parameters"),
+        (too_much, {"route": {"trigger_arg_name": "req"}}, "no binding provides its parameters mystery"),
+    ],
+)
+def test_a_function_that_the_worker_or_the_host_cannot_serve_is_refused_by_name(
+    function: Callable[..., Any], bindings: dict[str, dict[str, str]], told: str
+) -> None:
+    app, decorated = func.FunctionApp(), function
+    for binding, settings in bindings.items():
+        decorated = getattr(app, binding)(**settings)(decorated)
+    with pytest.raises((AppError, SettingsError), match=f"Function .*{told}"):
+        describe_functions(app, SETTINGS)
 
 
 @pytest.mark.parametrize("annotation", [None, int, bytes, dict[str, int], Any])
@@ -125,22 +177,6 @@ def test_a_return_annotation_that_the_worker_does_not_take_is_refused(annotation
     app.route(route="answer")(answer)
     with pytest.raises(AppError, match=r"Function 'answer': .*write '-> func.HttpResponse' or '-> str'"):
         describe_functions(app, SETTINGS)
-
-
-def test_an_annotation_that_is_no_message_or_context_is_refused() -> None:
-    app, other = func.FunctionApp(), func.FunctionApp()
-
-    @app.queue_trigger(arg_name="message", queue_name="q", connection="AzureWebJobsStorage")
-    async def serve(message: dict[str, int]) -> None: ...
-
-    @other.queue_trigger(arg_name="message", queue_name="q", connection="AzureWebJobsStorage")
-    async def other_serve(message: func.QueueMessage, context: dict[str, int]) -> None: ...
-
-    settings = AppSettings({"AzureWebJobsStorage": "UseDevelopmentStorage=true"})
-    with pytest.raises(AppError, match=r"Function 'serve': .*write func.QueueMessage"):
-        describe_functions(app, settings)
-    with pytest.raises(AppError, match=r"Function 'other_serve': .*write func.Context"):
-        describe_functions(other, settings)
 
 
 def test_functions_of_blueprints_belong_to_the_app() -> None:
@@ -186,65 +222,6 @@ def test_an_app_can_be_described_only_once() -> None:
 def test_an_app_without_functions_is_refused() -> None:
     with pytest.raises(AppError, match="no functions"):
         describe_functions(func.FunctionApp(), SETTINGS)
-
-
-def test_an_output_binding_is_refused_by_name() -> None:
-    app = func.FunctionApp()
-
-    @app.queue_output(arg_name="outgoing", queue_name="x", connection="AzureWebJobsStorage")
-    @app.route()
-    def relay(req: func.HttpRequest, outgoing: func.Out[str]) -> str:
-        return ""
-
-    with pytest.raises(AppError, match="Function 'relay': the binding 'outgoing' of type 'queue' is not supported"):
-        describe_functions(app, SETTINGS)
-
-
-def test_an_unknown_trigger_is_refused_by_name() -> None:
-    app = func.FunctionApp()
-
-    @app.event_grid_trigger(arg_name="event")
-    def watch(event: func.EventGridEvent) -> None: ...
-
-    with pytest.raises(AppError, match="Function 'watch': the trigger 'eventGridTrigger' is not supported"):
-        describe_functions(app, SETTINGS)
-
-
-def test_a_missing_connection_is_reported_with_its_function() -> None:
-    app = func.FunctionApp()
-
-    @app.queue_trigger(arg_name="message", queue_name="q", connection="Games")
-    def serve(message: func.QueueMessage) -> None: ...
-
-    with pytest.raises(SettingsError, match="Function 'serve': The connection 'Games' is not set"):
-        describe_functions(app, SETTINGS)
-
-
-def test_a_bad_schedule_is_reported_with_its_function() -> None:
-    app = func.FunctionApp()
-
-    @app.timer_trigger(arg_name="timer", schedule="hourly")
-    def clean(timer: func.TimerRequest) -> None: ...
-
-    with pytest.raises(AppError, match="Function 'clean': 'hourly' is no NCRONTAB"):
-        describe_functions(app, SETTINGS)
-
-
-def test_parameters_must_fit_the_bindings() -> None:
-    app, other = func.FunctionApp(), func.FunctionApp()
-
-    @app.route(trigger_arg_name="req")
-    def nothing() -> str:
-        return ""
-
-    @other.route(trigger_arg_name="req")
-    def too_much(req: func.HttpRequest, mystery: str) -> str:
-        return ""
-
-    with pytest.raises(AppError, match="'req', which is not among its parameters"):
-        describe_functions(app, SETTINGS)
-    with pytest.raises(AppError, match="no binding provides its parameters mystery"):
-        describe_functions(other, SETTINGS)
 
 
 @pytest.mark.usefixtures("import_state")

@@ -49,47 +49,37 @@ class Scene:
             raise self.error
 
 
-async def test_success_deletes_with_the_pop_receipt() -> None:
-    scene = Scene()
-    await scene.process(delivery(dequeue_count=5))
-
-    assert scene.queue.log == [("delete", "receipt-0")]
-    assert scene.points == [Point.RECEIVED, Point.HANDLED]
+DELETED = [("delete", "receipt-0")]
+SET_ASIDE = [("put", encoded("hello"))]
+UNREADABLE = "{not base64}"
 
 
-async def test_failure_releases_after_the_visibility_timeout_of_host_json() -> None:
+@pytest.mark.parametrize(
+    ("message", "fails", "queue", "poison", "points"),
+    [
+        (delivery(dequeue_count=5), False, DELETED, [], [Point.RECEIVED, Point.HANDLED]),
+        (delivery(dequeue_count=4), True, [("renew", "receipt-0", 30.0)], [], [Point.RECEIVED]),
+        (delivery(dequeue_count=5), True, DELETED, SET_ASIDE, [Point.RECEIVED, Point.COPIED]),
+        (delivery(dequeue_count=6), False, DELETED, SET_ASIDE, [Point.RECEIVED, Point.COPIED]),
+        (delivery(raw=UNREADABLE), False, DELETED, [("put", UNREADABLE)], [Point.RECEIVED, Point.COPIED]),
+    ],
+    ids=[
+        "success deletes with the pop receipt",
+        "a failure releases after the visibility timeout of host.json",
+        "the last failure copies to poison and then deletes",
+        "a message that came too often is moved",
+        "a body that is not base64 is moved as it is",
+    ],
+)
+async def test_a_message_ends(
+    message: Delivery, *, fails: bool, queue: list[object], poison: list[object], points: list[Point]
+) -> None:
     scene = Scene(options=QueueOptions.model_validate({"visibilityTimeout": "00:00:30"}))
-    scene.error = ValueError()
-    await scene.process(delivery(dequeue_count=4))
+    scene.error = ValueError() if fails else None
+    await scene.process(message)
 
-    assert scene.queue.log == [("renew", "receipt-0", 30.0)]
-
-
-async def test_the_last_failure_copies_to_poison_and_then_deletes() -> None:
-    scene = Scene()
-    scene.error = ValueError()
-    await scene.process(delivery(dequeue_count=5))
-
-    assert scene.poison.log == [("put", encoded("hello"))]
-    assert scene.queue.log == [("delete", "receipt-0")]
-    assert scene.points == [Point.RECEIVED, Point.COPIED]
-
-
-async def test_a_message_that_came_too_often_is_moved_without_a_call() -> None:
-    scene = Scene()
-    await scene.process(delivery(dequeue_count=6))
-
-    assert scene.calls == []
-    assert scene.poison.log == [("put", encoded("hello"))]
-    assert scene.queue.log == [("delete", "receipt-0")]
-
-
-async def test_a_body_that_is_not_base64_is_moved_as_it_is_without_a_call() -> None:
-    scene = Scene()
-    await scene.process(delivery(raw="{not base64}"))
-
-    assert scene.calls == []
-    assert scene.poison.log == [("put", "{not base64}")]
+    assert (scene.queue.log, scene.poison.log, scene.points) == (queue, poison, points)
+    assert bool(scene.calls) == (message.dequeue_count <= 5 and message.text != UNREADABLE)
 
 
 @pytest.mark.parametrize("dequeue_count", [1, 5, 6])

@@ -59,31 +59,23 @@ class Scene:
         return False
 
 
-async def test_success_completes() -> None:
-    scene = Scene()
+@pytest.mark.parametrize(
+    ("auto_complete", "error", "settled", "points"),
+    [
+        (True, None, [("complete", "id-hello")], [Point.RECEIVED, Point.HANDLED]),
+        (True, ValueError(), [("abandon", "id-hello")], [Point.RECEIVED]),
+        (False, None, [], [Point.RECEIVED, Point.HANDLED]),
+        (False, ValueError(), [("abandon", "id-hello")], [Point.RECEIVED]),
+    ],
+)
+async def test_success_completes_with_auto_complete_only_and_failure_abandons_all_the_same(
+    auto_complete: bool, error: Exception | None, settled: list[tuple[str, str]], points: list[Point]
+) -> None:
+    scene = Scene(auto_complete=auto_complete)
+    scene.error = error
 
     assert await scene.process()
-    assert scene.receiver.settled == [("complete", "id-hello")]
-    assert scene.points == [Point.RECEIVED, Point.HANDLED]
-
-
-async def test_failure_abandons() -> None:
-    scene = Scene()
-    scene.error = ValueError()
-
-    assert await scene.process()
-    assert scene.receiver.settled == [("abandon", "id-hello")]
-    assert scene.points == [Point.RECEIVED]
-
-
-async def test_without_auto_complete_success_settles_nothing_and_failure_abandons_all_the_same() -> None:
-    scene = Scene(auto_complete=False)
-
-    assert await scene.process()
-    assert scene.receiver.settled == []
-    scene.error = ValueError()
-    await scene.process()
-    assert scene.receiver.settled == [("abandon", "id-hello")]
+    assert (scene.receiver.settled, scene.points) == (settled, points)
 
 
 async def test_a_completion_with_a_lost_lock_is_only_a_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
@@ -129,20 +121,18 @@ async def test_a_batch_that_fails_is_abandoned_whole() -> None:
     assert scene.receiver.settled == [("abandon", "id-a"), ("abandon", "id-b")]
 
 
-async def test_a_lock_is_renewed_ten_seconds_before_its_end() -> None:
-    scene = Scene(pauses=3)
+@pytest.mark.parametrize(
+    ("lock", "pauses"),
+    [(60, [50.0, 50.0, 50.0]), (6, [3.0, 3.0])],
+    ids=["ten seconds before its end", "after half of it"],
+)
+async def test_a_lock_is_renewed_in_time(lock: int, pauses: list[float]) -> None:
+    scene = Scene(pauses=len(pauses))
+    scene.receiver = FakeReceiver(lock=timedelta(seconds=lock))
     await scene.process()
 
-    assert scene.pauses == [50.0, 50.0, 50.0]
-    assert [entry[0] for entry in scene.receiver.log] == ["renew", "renew", "renew", "complete"]
-
-
-async def test_a_short_lock_is_renewed_after_half_of_it() -> None:
-    scene = Scene(pauses=2)
-    scene.receiver = FakeReceiver(lock=timedelta(seconds=6))
-    await scene.process()
-
-    assert scene.pauses == [3.0, 3.0]
+    assert scene.pauses == pauses
+    assert [entry[0] for entry in scene.receiver.log] == ["renew"] * len(pauses) + ["complete"]
 
 
 async def test_locks_are_renewed_for_five_minutes_in_all() -> None:

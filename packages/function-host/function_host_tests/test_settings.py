@@ -1,5 +1,6 @@
 """App settings and connections are found as the real host finds them."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from function_host import SettingsError
 from function_host.app_settings import AppSettings, effective_settings, load_local_settings
 from function_host.azurite import ACCOUNT
 from function_host.connections import Connection, StorageAccount, find_connection
+from function_host.service_bus.connection import find_service_bus
 
 
 def test_the_environment_wins_over_the_file() -> None:
@@ -58,37 +60,59 @@ def test_values_are_read(tmp_path: Path) -> None:
     assert load_local_settings(path) == {"A": "1"}
 
 
-def test_no_connection_name_means_the_host_storage() -> None:
-    settings = AppSettings({"AzureWebJobsStorage": "UseDevelopmentStorage=true"})
-
-    assert find_connection(settings, "") == find_connection(settings, None)
-    assert find_connection(settings, None).connection_string == "UseDevelopmentStorage=true"
+QUEUE = {"Games__queueServiceUri": "https://a.queue.core.windows.net", "Games__clientId": "me"}
+BUS = {"Games__fullyQualifiedNamespace": "a.servicebus.windows.net", "Games__clientId": "me"}
 
 
-def test_the_prefixed_setting_is_tried_first() -> None:
-    settings = AppSettings({"Games": "plain", "AzureWebJobsGames": "prefixed"})
+@pytest.mark.parametrize(
+    ("find", "name", "settings", "expected"),
+    [
+        (find_connection, "", {"AzureWebJobsStorage": "x"}, Connection("AzureWebJobsStorage", "x")),
+        (find_connection, None, {"AzureWebJobsStorage": "x"}, Connection("AzureWebJobsStorage", "x")),
+        (find_connection, "Games", {"Games": "plain", "AzureWebJobsGames": "x"}, Connection("Games", "x")),
+        (find_connection, "Games", {"Games": "plain"}, Connection("Games", "plain")),
+        (find_connection, "Games", QUEUE, Connection("Games", None, "https://a.queue.core.windows.net", "me")),
+        (
+            find_connection,
+            "Games",
+            {"Games__accountName": "abc"},
+            Connection("Games", None, "https://abc.queue.core.windows.net"),
+        ),
+        (find_service_bus, None, {"AzureWebJobsServiceBus": "x"}, Connection("ServiceBus", "x")),
+        (find_service_bus, "Games", BUS, Connection("Games", None, "a.servicebus.windows.net", "me")),
+    ],
+    ids=[
+        "without a name that of the host",
+        "nor with None",
+        "with the prefix first",
+        "as written",
+        "by identity",
+        "an account's name is enough",
+        "without a name that of Service Bus",
+        "a namespace by identity",
+    ],
+)
+def test_a_connection_is_found(
+    find: Callable[[AppSettings, str | None], Connection],
+    name: str | None,
+    settings: dict[str, str],
+    expected: Connection,
+) -> None:
+    assert find(AppSettings(settings), name) == expected
 
-    assert find_connection(settings, "Games").connection_string == "prefixed"
-    assert find_connection(AppSettings({"Games": "plain"}), "Games").connection_string == "plain"
 
-
-def test_an_identity_connection_names_its_service() -> None:
-    settings = AppSettings({"Games__queueServiceUri": "https://a.queue.core.windows.net", "Games__clientId": "me"})
-
-    connection = find_connection(settings, "Games")
-
-    assert connection == Connection("Games", queue_uri="https://a.queue.core.windows.net", client_id="me")
-
-
-def test_an_account_name_is_enough_for_an_identity_connection() -> None:
-    connection = find_connection(AppSettings({"Games__accountName": "abc"}), "Games")
-
-    assert connection.queue_uri == "https://abc.queue.core.windows.net"
-
-
-def test_a_missing_connection_says_what_to_set() -> None:
-    with pytest.raises(SettingsError, match=r"set Games to a connection string .* or Games__queueServiceUri"):
-        find_connection(AppSettings({}), "Games")
+@pytest.mark.parametrize(
+    ("find", "told"),
+    [
+        (find_connection, r"set Games to a connection string .* or Games__queueServiceUri"),
+        (find_service_bus, r"'Games' is not set: set Games to .* or Games__fullyQualifiedNamespace"),
+    ],
+)
+def test_a_missing_connection_says_what_to_set(
+    find: Callable[[AppSettings, str | None], Connection], told: str
+) -> None:
+    with pytest.raises(SettingsError, match=told):
+        find(AppSettings({}), "Games")
 
 
 def test_a_connection_does_not_show_its_key() -> None:
@@ -101,7 +125,7 @@ async def test_development_storage_is_azurite_on_its_usual_port() -> None:
 
 
 async def test_a_real_account_by_uri_is_opened_with_an_identity() -> None:
-    async with StorageAccount(Connection("Games", queue_uri="https://a.queue.core.windows.net")) as account:
+    async with StorageAccount(Connection("Games", address="https://a.queue.core.windows.net")) as account:
         assert account.service.credential is not None
         assert account.service.account_name == "a"
 

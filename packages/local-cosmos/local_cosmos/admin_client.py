@@ -21,7 +21,7 @@ _TIMEOUT_SECONDS: Final = 600
 
 
 class AdminClient:
-    """Talks to an emulator that was started with `--admin` (see `Administration`).
+    """Talks to an emulator that was started with `--admin`; methods block and may be called from any thread.
 
     Args:
         endpoint: As the emulator printed it at its start.
@@ -44,7 +44,7 @@ class AdminClient:
         ]
 
     def remove_fault(self, rule_id: int) -> None:
-        """Disarm a rule and let go what hangs by it."""
+        """Disarm a rule and let go what hangs by it; an unknown id is no error."""
         self._ask("DELETE", f"faults/{rule_id}")
 
     def clear_faults(self) -> None:
@@ -56,15 +56,16 @@ class AdminClient:
         return int(self._ask("GET", "delayed")["waiting"])
 
     def release_delayed_writes(self, database: str | None = None, fault: int | None = None) -> int:
-        """Apply delayed writes now; returns how many there were."""
+        """Apply delayed writes of a database, or of all, now; only those that one rule caught, if its id is given, also
+        after it was disarmed. Returns how many there were."""
         return int(self._ask("POST", "delayed", {"database": database, "fault": fault})["released"])
 
     def set_lag(self, database: str, container: str | None = None, lag: Lag | None = None) -> None:
-        """Let replicas lag from now on; without `lag` they no longer do."""
+        """Let the replicas of a container, or of a whole database, lag from now on; without `lag` they no longer do."""
         self._ask("POST", "lag", {"database": database, "container": container, **as_json(lag or Lag())})
 
     def split(self, database: str, container: str, range_id: str) -> list[str]:
-        """Split a physical partition; returns the ids of its two successors."""
+        """Split a physical partition in two; requests that name the old range get 410/1002. Returns the new ids."""
         place = {"database": database, "container": container, "range": range_id}
         return [str(range_id) for range_id in self._ask("POST", "split", place)["ranges"]]
 
@@ -85,7 +86,7 @@ class AdminClient:
         return [LoggedRequest(**entry) for entry in self._pages("requests", "requests", "n", after)]
 
     def last_request(self) -> int:
-        """The number of the last request; 0 before the first."""
+        """The number of the last request; 0 before the first. `requests` after it returns those to come."""
         return int(self._ask("GET", "requests?limit=0")["last"])
 
     def totals(self) -> list[Total]:

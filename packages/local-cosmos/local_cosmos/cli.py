@@ -22,7 +22,7 @@ from local_cosmos.semantics.clock import Clock
 from local_cosmos.semantics.emulator import Emulator
 from local_cosmos.semantics.requests import CONSISTENCY_LEVELS
 from local_cosmos.semantics.story import Recorder
-from local_cosmos.storage.keeper import Keeper, MemoryKeeper
+from local_cosmos.storage.keeper import Keeper
 from local_cosmos.storage.sqlite import DataInUseError, SqliteKeeper
 
 _BANNER: Final = """\
@@ -119,7 +119,7 @@ def _tls(options: argparse.Namespace) -> ssl.SSLContext | None:
 async def _serve(options: argparse.Namespace) -> None:
     beginning = time.monotonic()
     settings = AccountSettings(options.consistency, options.multiple_write_locations, options.partitions)
-    keeper: Keeper = SqliteKeeper(options.data) if options.data else MemoryKeeper()
+    keeper: Keeper = SqliteKeeper(options.data) if options.data else Keeper()
     recorder = Recorder(options.record.open("w", encoding="utf-8"), settings) if options.record else None
     source = recorder.time if recorder else time.time
     clock = Clock(source, advanced=keeper.clock_advanced, keep=keeper.keep_clock)

@@ -19,12 +19,12 @@ from local_cosmos.semantics.account import AccountSettings
 from local_cosmos.semantics.clock import Clock
 from local_cosmos.semantics.emulator import Emulator
 from local_cosmos.semantics.story import Recorder
-from local_cosmos.storage.keeper import Keeper, MemoryKeeper
+from local_cosmos.storage.keeper import Keeper
 from local_cosmos.values import JsonObject, serialise
 
 
 class RunningEmulator(AdminClient):
-    """A running emulator; its methods may be called from any thread (see `Administration`).
+    """A running emulator; its methods may be called from any thread (see `AdminClient`).
 
     Attributes:
         endpoint: `http://127.0.0.1:{port}/`, or https.
@@ -95,7 +95,7 @@ def running_emulator(
             settings,
             clock,
             lambda: time.monotonic() - beginning,
-            keeper=keeper or MemoryKeeper(),
+            keeper=keeper or Keeper(),
             recorder=recorder,
         )
         with _served(emulator, key, port=port, tls=tls, tokens=tokens) as running:

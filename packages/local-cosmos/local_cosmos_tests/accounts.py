@@ -8,7 +8,7 @@ from local_cosmos.semantics.account import AccountSettings
 from local_cosmos.semantics.clock import Clock
 from local_cosmos.semantics.emulator import Emulator
 from local_cosmos.semantics.requests import OperationKind, Reply, Request
-from local_cosmos.storage.keeper import Keeper, MemoryKeeper
+from local_cosmos.storage.keeper import Keeper
 from local_cosmos.values import serialise
 from local_cosmos_tests.raw import KEY
 
@@ -24,14 +24,15 @@ class LocalAccount:
 
     def __init__(self, partitions: int = 1, keeper: Keeper | None = None, **definition: Any) -> None:
         settings, clock = AccountSettings(partitions=partitions), Clock(lambda: 1000.0)
-        self.emulator = Emulator(settings, clock, lambda: 0.0, observed=False, keeper=keeper or MemoryKeeper())
+        self.emulator = Emulator(settings, clock, lambda: 0.0, observed=False, keeper=keeper or Keeper())
         self.ask("create_database", {"id": "d"})
         self.ask("create_container", {"id": "c", "partitionKey": KEY, **definition})
 
     def ask(self, operation: OperationKind, content: object = None, key: str | None = None, **more: Any) -> Reply:
-        """The reply to a request; `key` is the partition key, a string."""
+        """The reply to a request; `content` is JSON unless it is bytes, `key` the partition key, a string."""
         partition_key = None if key is None else serialise([key]).decode()
-        request = Request(operation, "d", "c", body=serialise(content), partition_key=partition_key, **more)
+        body = content if isinstance(content, bytes) else serialise(content)
+        request = Request(operation, "d", "c", body=body, partition_key=partition_key, **more)
         return self.emulator.serve(request, 0.0).reply
 
     def pages(self, content: object, key: str | None = None, **more: Any) -> list[Reply]:

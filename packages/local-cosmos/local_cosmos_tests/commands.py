@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -53,3 +54,9 @@ class Process:
 def run(*options: str, **more: Any) -> subprocess.CompletedProcess[str]:
     """What the command says that ends by itself."""
     return subprocess.run([*_COMMAND, *options], cwd=PACKAGE, capture_output=True, text=True, check=False, **more)
+
+
+def play(command: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
+    """What a program says that ends by itself, on both of its outputs."""
+    sent = {**os.environ, **environment}
+    return subprocess.run(command, env=sent, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)

@@ -96,28 +96,8 @@ WILD: Final = _sentences(
     ["c", "root c", "c AS r", "c JOIN d IN c.list", "c.list", "c, d", ""],
     _ORDERS | st.sampled_from([" GROUP BY c.n", " OFFSET @p LIMIT 'x'", " OFFSET 1", " ORDER BY 1", ";"]),
 )
-_WORDS: Final = st.sampled_from(
-    [
-        "SELECT",
-        "VALUE",
-        "*",
-        "FROM",
-        "c",
-        "WHERE",
-        "NOT",
-        "IN",
-        "(",
-        ")",
-        "[",
-        "]",
-        ",",
-        "ORDER BY",
-        "EXISTS",
-        "'",
-        "--",
-        "\0",
-    ]
-)
+_VOCABULARY: Final = "SELECT VALUE * FROM c WHERE NOT IN ( ) [ ] , EXISTS ' -- \0"
+_WORDS: Final = st.sampled_from([*_VOCABULARY.split(), "ORDER BY"])
 _SOUPS: Final = st.lists(_WORDS | _PATHS | _CONSTANTS | _ODDITIES | _COMPARISONS, max_size=12).map(" ".join)
 _CHANGED: Final = st.tuples(SOUND, st.integers(0, 60), st.text(max_size=3)).map(
     lambda part: part[0][: part[1]] + part[2] + part[0][part[1] + 1 :]

@@ -143,11 +143,6 @@ async def test_a_lagging_feed_loses_nothing(
     assert found == ["a", "b", "c", "d"]
 
 
-def test_other_kinds_of_feeds_are_refused(container: ContainerProxy, raw: RawClient) -> None:
-    headers = {"A-IM": "Full-Fidelity Feed", "x-ms-documentdb-partitionkeyrangeid": "0"}
-    assert raw.send("GET", f"{container.container_link}/docs", headers=headers).status == 400
-
-
 async def test_halves_of_a_physical_partition_hold_each_change_once(container: ContainerProxy, raw: RawClient) -> None:
     for n in range(20):
         await container.create_item({"id": str(n), "pk": f"p{n}"})

@@ -13,12 +13,9 @@ from itertools import count
 from typing import Any
 
 import pytest
-from azure.core import MatchConditions
 from azure.cosmos.aio import ContainerProxy
 from azure.cosmos.exceptions import (
-    CosmosAccessConditionFailedError,
     CosmosBatchOperationError,
-    CosmosResourceExistsError,
 )
 
 from local_cosmos.inprocess import RunningEmulator
@@ -158,25 +155,3 @@ async def test_through_the_sdk_exactly_one_of_sixteen_wins_each_of_a_hundred_rou
     written = [item["id"] async for item in container.query_items("SELECT c.id FROM c", partition_key="p")]
     assert len(written) == 101
     assert reasons == {(412, 1)}
-
-
-@pytest.mark.parametrize("operation", ["create", "replace"])
-async def test_through_the_sdk_one_of_sixty_four_wins(container: ContainerProxy, operation: str) -> None:
-    guard = await container.create_item({"id": "guard", "pk": "p"})
-
-    async def write() -> bool:
-        try:
-            if operation == "create":
-                await container.create_item({"id": "new", "pk": "p"})
-            else:
-                await container.replace_item(
-                    "guard",
-                    {"id": "guard", "pk": "p"},
-                    etag=guard["_etag"],
-                    match_condition=MatchConditions.IfNotModified,
-                )
-        except (CosmosAccessConditionFailedError, CosmosResourceExistsError):
-            return False
-        return True
-
-    assert (await asyncio.gather(*(write() for _ in range(64)))).count(True) == 1

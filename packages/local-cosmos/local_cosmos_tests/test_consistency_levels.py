@@ -11,7 +11,7 @@ from local_cosmos.inprocess import RunningEmulator, running_emulator
 from local_cosmos.semantics.account import AccountSettings
 from local_cosmos.semantics.replicas import Lag
 from local_cosmos.semantics.requests import CONSISTENCY_LEVELS, ConsistencyLevel
-from local_cosmos_tests.raw import RawClient, RawReply
+from local_cosmos_tests.raw import QUERY, RawClient, RawReply
 
 DOCS = "dbs/d/colls/c/docs"
 NEWEST = 6
@@ -42,9 +42,8 @@ def read(raw: RawClient, token: str = "", level: str = "") -> RawReply:
 
 
 def query(raw: RawClient) -> int:
-    headers = {"Content-Type": "application/query+json"}
     body = {"query": "SELECT VALUE c.n FROM c"}
-    return int(raw.send("POST", DOCS, body, key="p", headers=headers).body["Documents"][0])
+    return int(raw.send("POST", DOCS, body, key="p", headers=QUERY).body["Documents"][0])
 
 
 @pytest.mark.simplified(service="the same within one region")

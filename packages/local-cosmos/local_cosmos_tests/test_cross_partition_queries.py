@@ -12,7 +12,7 @@ from azure.cosmos.aio import ContainerProxy, CosmosClient, DatabaseProxy
 from azure.cosmos.exceptions import CosmosHttpResponseError
 
 from local_cosmos.inprocess import RunningEmulator
-from local_cosmos_tests.raw import RawClient
+from local_cosmos_tests.raw import QUERY, RawClient
 
 ITEMS: list[dict[str, Any]] = [
     {"id": str(n), "pk": f"p{n}", "n": n, "third": n % 3, "half": n / 2, "name": f"item {n % 5}", "tags": [n % 2, "x"]}
@@ -168,15 +168,16 @@ async def test_an_ordered_query_that_meets_a_split_gives_rows_twice_which_is_the
         assert len(found) > 40
 
 
-def test_the_blocking_sdk_merges_as_well(emulator: RunningEmulator, filled: str) -> None:
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [("SELECT TOP 3 VALUE c.n FROM c ORDER BY c.n DESC", [39, 38, 37]), ("SELECT VALUE COUNT(1) FROM c", [40])],
+)
+def test_the_blocking_sdk_merges_as_well(
+    emulator: RunningEmulator, filled: str, query: str, expected: list[int]
+) -> None:
     with BlockingClient(emulator.endpoint, emulator.key) as client:
         container = client.get_database_client(filled).get_container_client("parted")
-
-        def query(text: str) -> list[Any]:
-            return list(container.query_items(text, enable_cross_partition_query=True))
-
-        assert query("SELECT TOP 3 VALUE c.n FROM c ORDER BY c.n DESC") == [39, 38, 37]
-        assert query("SELECT VALUE COUNT(1) FROM c") == [40]
+        assert list(container.query_items(query, enable_cross_partition_query=True)) == expected
 
 
 @pytest.mark.parametrize(
@@ -201,7 +202,7 @@ async def test_aggregates_of_one_partition_key_need_no_plan(parted: ContainerPro
 
 
 async def test_the_gateway_does_not_merge_but_says_1004(parted: ContainerProxy, raw: RawClient) -> None:
-    headers = {"Content-Type": "application/query+json", "x-ms-documentdb-query-enablecrosspartition": "True"}
+    headers = QUERY | {"x-ms-documentdb-query-enablecrosspartition": "True"}
 
     def ask(query: str) -> tuple[int, int]:
         reply = raw.send("POST", f"{parted.container_link}/docs", {"query": query}, headers=headers)
@@ -223,27 +224,36 @@ def plan_of(raw: RawClient, container: ContainerProxy, query: str, features: str
     return reply.body["queryInfo"] if reply.status == 200 else reply.body["message"]
 
 
-async def test_a_plan_says_how_to_merge(parted: ContainerProxy, raw: RawClient) -> None:
-    query = "SELECT c.id, c['n'] FROM c WHERE c.n > 1 ORDER BY c.n DESC, c.id OFFSET 2 LIMIT @few"
-    plan = plan_of(raw, parted, query)
-    assert (plan["orderBy"], plan["offset"], plan["limit"], plan["top"]) == (["Descending", "Ascending"], 2, 3, None)
-    assert plan["rewrittenQuery"] == (
-        'SELECT TOP 5 c["_rid"] AS _rid, [{"item": c["n"]}, {"item": c["id"]}] AS orderByItems,'
-        ' {"id": c["id"], "n": c["n"]} AS payload FROM c'
-        ' WHERE ((c["n"] > 1) AND ({documentdb-formattableorderbyquery-filter})) ORDER BY c["n"] DESC, c["id"] ASC'
-    )
+MERGED = (
+    'SELECT TOP 5 c["_rid"] AS _rid, [{"item": c["n"]}, {"item": c["id"]}] AS orderByItems,'
+    ' {"id": c["id"], "n": c["n"]} AS payload FROM c'
+    ' WHERE ((c["n"] > 1) AND ({documentdb-formattableorderbyquery-filter})) ORDER BY c["n"] DESC, c["id"] ASC'
+)
 
 
-async def test_a_plan_of_an_aggregate_leaves_top_to_the_client(parted: ContainerProxy, raw: RawClient) -> None:
-    plan = plan_of(raw, parted, "SELECT TOP 10 VALUE COUNT(c.id) FROM c")
-    assert (plan["top"], plan["aggregates"], plan["orderBy"]) == (10, ["Count"], [])
-    assert plan["rewrittenQuery"] == 'SELECT VALUE [{"item": COUNT(c["id"])}] FROM c'
-
-
-async def test_a_plan_of_a_query_that_needs_no_merging_rewrites_nothing(parted: ContainerProxy, raw: RawClient) -> None:
-    plan = plan_of(raw, parted, "SELECT * FROM c WHERE c.n = 1", features="")
-    assert plan["rewrittenQuery"] == ""
-    assert plan["distinctType"] == "None"
+@pytest.mark.parametrize(
+    ("query", "expected", "rewritten"),
+    [
+        (
+            "SELECT c.id, c['n'] FROM c WHERE c.n > 1 ORDER BY c.n DESC, c.id OFFSET 2 LIMIT @few",
+            {"orderBy": ["Descending", "Ascending"], "offset": 2, "limit": 3, "top": None},
+            MERGED,
+        ),
+        (
+            "SELECT TOP 10 VALUE COUNT(c.id) FROM c",
+            {"top": 10, "aggregates": ["Count"], "orderBy": []},
+            'SELECT VALUE [{"item": COUNT(c["id"])}] FROM c',
+        ),
+        ("SELECT * FROM c WHERE c.n = 1", {"distinctType": "None"}, ""),
+    ],
+    ids=["rows in order", "an aggregate, whose TOP is left to the client", "nothing to merge, nothing rewritten"],
+)
+async def test_a_plan_says_how_to_merge(
+    parted: ContainerProxy, raw: RawClient, query: str, expected: dict[str, Any], rewritten: str
+) -> None:
+    plan = plan_of(raw, parted, query, features=ALL_FEATURES if rewritten else "")
+    assert {name: plan[name] for name in expected} == expected
+    assert plan["rewrittenQuery"] == rewritten
 
 
 @pytest.mark.parametrize(

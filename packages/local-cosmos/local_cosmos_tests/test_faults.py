@@ -8,14 +8,12 @@ from typing import Any
 
 import pytest
 from azure.core import MatchConditions
-from azure.core.exceptions import IncompleteReadError, ServiceRequestError, ServiceResponseError
+from azure.core.exceptions import HttpResponseError, IncompleteReadError, ServiceRequestError, ServiceResponseError
 from azure.cosmos.aio import ContainerProxy, CosmosClient
 from azure.cosmos.exceptions import (
-    CosmosAccessConditionFailedError,
     CosmosBatchOperationError,
     CosmosHttpResponseError,
     CosmosResourceExistsError,
-    CosmosResourceNotFoundError,
 )
 
 from local_cosmos.inprocess import RunningEmulator
@@ -50,33 +48,50 @@ async def patient(emulator: RunningEmulator, container: ContainerProxy) -> Async
         yield proxy
 
 
-@pytest.mark.parametrize("action", ["close", "reset"])
-async def test_a_replace_whose_reply_is_lost_reports_412_against_itself(
-    emulator: RunningEmulator, container: ContainerProxy, item: dict[str, Any], action: Any
+async def replace(container: ContainerProxy, item: dict[str, Any]) -> None:
+    await container.replace_item("a", {**item, "n": 2}, etag=item["_etag"], match_condition=IF_MATCH)
+
+
+async def create(container: ContainerProxy, _: object = None) -> None:
+    await container.create_item({"id": "b", "pk": "p"})
+
+
+async def delete(container: ContainerProxy, item: dict[str, Any]) -> None:
+    await container.delete_item("a", "p", etag=item["_etag"], match_condition=IF_MATCH)
+
+
+async def batch(container: ContainerProxy, item: dict[str, Any]) -> None:
+    replaced = ("replace", ("a", {**item, "n": 2}), {"if_match_etag": item["_etag"]})
+    await container.execute_item_batch([replaced, ("create", ({"id": "b", "pk": "p"},))], "p")
+
+
+@pytest.mark.parametrize(
+    ("write", "fault", "status"),
+    [
+        pytest.param(replace, {}, 412, id="a replace"),
+        pytest.param(replace, {"action": "reset"}, 412, id="a replace whose connection is reset"),
+        *(
+            pytest.param(
+                replace,
+                {"action": "status", "status": status, "substatus": substatus},
+                412,
+                id=f"a replace answered by {status}/{substatus}",
+            )
+            for status, substatus in [(403, 3), (400, 1024), (404, 1002), (503, 0)]
+        ),
+        pytest.param(create, {}, 409, id="a create"),
+        pytest.param(delete, {}, 404, id="a delete"),
+        pytest.param(batch, {}, 412, id="a batch"),
+    ],
+)
+async def test_a_write_whose_reply_is_lost_is_repeated_by_the_sdk_and_reports_a_refusal_against_itself(
+    emulator: RunningEmulator, container: ContainerProxy, item: dict[str, Any], *, write: Any, fault: Any, status: int
 ) -> None:
-    emulator.add_fault(FaultRule(database_of(container), operations=("replace",), action=action, times=1))
-    with pytest.raises(CosmosAccessConditionFailedError):
-        await container.replace_item("a", {**item, "n": 2}, etag=item["_etag"], match_condition=IF_MATCH)
-    assert sends(emulator, container, "replace") == [True, False]
-    assert (await container.read_item("a", "p"))["n"] == 2
-
-
-async def test_a_create_whose_reply_is_lost_reports_409_against_itself(
-    emulator: RunningEmulator, container: ContainerProxy
-) -> None:
-    emulator.add_fault(FaultRule(database_of(container), operations=("create",), times=1))
-    with pytest.raises(CosmosResourceExistsError):
-        await container.create_item({"id": "b", "pk": "p"})
-    assert sends(emulator, container, "create") == [True, False]
-
-
-async def test_a_delete_whose_reply_is_lost_reports_404_against_itself(
-    emulator: RunningEmulator, container: ContainerProxy, item: dict[str, Any]
-) -> None:
-    emulator.add_fault(FaultRule(database_of(container), operations=("delete",), times=1))
-    with pytest.raises(CosmosResourceNotFoundError):
-        await container.delete_item("a", "p", etag=item["_etag"], match_condition=IF_MATCH)
-    assert sends(emulator, container, "delete") == [True, False]
+    emulator.add_fault(FaultRule(database_of(container), operations=(write.__name__,), times=1, **fault))
+    with pytest.raises(HttpResponseError) as refused:
+        await write(container, item)
+    assert refused.value.status_code == status
+    assert sends(emulator, container, write.__name__) == [True, False]
 
 
 async def test_an_increment_whose_reply_is_lost_is_applied_twice_and_reports_success(
@@ -107,42 +122,30 @@ async def test_a_close_before_applying_changes_nothing_and_the_repetition_succee
     emulator: RunningEmulator, container: ContainerProxy, item: dict[str, Any]
 ) -> None:
     emulator.add_fault(FaultRule(database_of(container), operations=("replace",), when="before", times=1))
-    await container.replace_item("a", {**item, "n": 2}, etag=item["_etag"], match_condition=IF_MATCH)
+    await replace(container, item)
     assert sends(emulator, container, "replace") == [False, True]
 
 
-async def test_a_write_that_is_always_closed_ends_in_a_request_error_though_it_was_applied(
-    emulator: RunningEmulator, patient: ContainerProxy, item: dict[str, Any]
+@pytest.mark.parametrize(
+    ("action", "error"),
+    [("close", ServiceRequestError), ("truncate", IncompleteReadError), ("hang", ServiceResponseError)],
+)
+async def test_a_write_that_was_applied_may_end_in_an_error_of_the_connection(
+    emulator: RunningEmulator, patient: ContainerProxy, action: Any, error: type[Exception]
 ) -> None:
-    emulator.add_fault(FaultRule(database_of(patient), operations=("upsert",)))
-    with pytest.raises(ServiceRequestError):
-        await patient.upsert_item({"id": "b", "pk": "p"})
-    assert sends(emulator, patient, "upsert") == [True]
-
-
-async def test_a_truncated_reply_is_an_incomplete_read_of_an_applied_write(
-    emulator: RunningEmulator, container: ContainerProxy
-) -> None:
-    emulator.add_fault(FaultRule(database_of(container), operations=("create",), action="truncate"))
-    with pytest.raises(IncompleteReadError):
-        await container.create_item({"id": "b", "pk": "p"})
-    assert sends(emulator, container, "create") == [True]
-
-
-async def test_a_hanging_request_ends_in_the_clients_time_out_though_it_was_applied(
-    emulator: RunningEmulator, patient: ContainerProxy
-) -> None:
-    emulator.add_fault(FaultRule(database_of(patient), operations=("create",), action="hang"))
-    with pytest.raises(ServiceResponseError):
-        await patient.create_item({"id": "b", "pk": "p"})
-    assert True in sends(emulator, patient, "create")
+    emulator.add_fault(FaultRule(database_of(patient), operations=("create",), action=action))
+    with pytest.raises(error):
+        await create(patient)
+    sent = sends(emulator, patient, "create")
+    assert sent[0]
+    assert len(sent) == 1 or action == "hang"
 
 
 async def test_a_hanging_request_is_let_go_when_its_rule_is_deleted(
     emulator: RunningEmulator, container: ContainerProxy
 ) -> None:
     rule = emulator.add_fault(FaultRule(database_of(container), operations=("create",), action="hang", times=1))
-    creating = asyncio.ensure_future(container.create_item({"id": "b", "pk": "p"}))
+    creating = asyncio.ensure_future(create(container))
     while not emulator.faults()[0].hit:  # noqa: ASYNC110  # The emulator runs in another thread.
         await asyncio.sleep(0)
     await asyncio.to_thread(emulator.remove_fault, rule)
@@ -156,37 +159,9 @@ async def test_a_status_after_applying_reaches_the_application_with_one_send(
 ) -> None:
     emulator.add_fault(FaultRule(database_of(container), operations=("create",), action="status", status=status))
     with pytest.raises(CosmosHttpResponseError) as failure:
-        await container.create_item({"id": "b", "pk": "p"})
+        await create(container)
     assert failure.value.status_code == status
     assert sends(emulator, container, "create") == [True]
-
-
-@pytest.mark.parametrize(("status", "substatus"), [(403, 3), (400, 1024), (404, 1002)])
-async def test_a_status_that_the_sdk_retries_makes_a_replace_report_412_against_itself(
-    emulator: RunningEmulator, container: ContainerProxy, item: dict[str, Any], status: int, substatus: int
-) -> None:
-    emulator.add_fault(
-        FaultRule(
-            database_of(container),
-            operations=("replace",),
-            action="status",
-            status=status,
-            substatus=substatus,
-            times=1,
-        )
-    )
-    with pytest.raises(CosmosAccessConditionFailedError):
-        await container.replace_item("a", dict(item), etag=item["_etag"], match_condition=IF_MATCH)
-    assert sends(emulator, container, "replace") == [True, False]
-
-
-async def test_a_503_after_applying_makes_a_replace_report_412_against_itself(
-    emulator: RunningEmulator, container: ContainerProxy, item: dict[str, Any]
-) -> None:
-    emulator.add_fault(FaultRule(database_of(container), operations=("replace",), action="status", status=503, times=1))
-    with pytest.raises(CosmosAccessConditionFailedError):
-        await container.replace_item("a", dict(item), etag=item["_etag"], match_condition=IF_MATCH)
-    assert sends(emulator, container, "replace") == [True, False]
 
 
 async def test_a_throttled_request_is_repeated_by_the_sdk_after_the_time_in_the_reply(

@@ -16,8 +16,7 @@ from local_cosmos.admin_client import AdminClient
 from local_cosmos.inprocess import RunningEmulator, running_emulator
 from local_cosmos.semantics.clock import Clock
 from local_cosmos.storage.keeper import NotKeptError
-from local_cosmos.storage.sqlite import FILE_NAME, SqliteKeeper
-from local_cosmos.storage.sqlite_items import transaction
+from local_cosmos.storage.sqlite import FILE_NAME, SqliteKeeper, transaction
 from local_cosmos_tests.commands import Process, run
 from local_cosmos_tests.raw import BULK, KEY, RawClient
 

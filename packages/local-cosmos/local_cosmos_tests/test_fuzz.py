@@ -68,7 +68,7 @@ def library() -> LocalAccount:
 def test_any_text_is_answered_as_a_query_or_refused(
     library: LocalAccount, text: str, parameters: list[Any], operation: Any
 ) -> None:
-    body = {"query": text, "parameters": parameters}
+    body = json.dumps({"query": text, "parameters": parameters}).encode()  # Numbers that are no JSON included.
     continuation = None
     for _ in range(3):
         reply = library.ask(operation, body, cross_partition=True, page_size=1, continuation=continuation)

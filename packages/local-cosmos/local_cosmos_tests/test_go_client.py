@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from local_cosmos.inprocess import running_emulator
 from local_cosmos.semantics.account import AccountSettings
+from local_cosmos_tests.commands import play
 
 PROJECT = Path(__file__).parent / "go"
 
@@ -19,14 +19,7 @@ def test_an_application_of_azcosmos_runs_on_the_local_cosmos() -> None:
     require_go()
     with running_emulator(AccountSettings(partitions=3)) as emulator:
         command = ["go", f"-C={PROJECT}", "test", "-count=1", "-v", "./..."]
-        played = subprocess.run(
-            command,
-            env={**os.environ, "COSMOS_ENDPOINT": emulator.endpoint, "COSMOS_KEY": emulator.key},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
+        played = play(command, COSMOS_ENDPOINT=emulator.endpoint, COSMOS_KEY=emulator.key)
     print(played.stdout)
     assert played.returncode == 0, played.stdout
     assert "--- PASS" in played.stdout, "No test of Go ran."

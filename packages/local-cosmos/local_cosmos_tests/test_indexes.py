@@ -13,7 +13,7 @@ from local_cosmos.semantics.replicas import Lag
 from local_cosmos.semantics.requests import OperationKind
 from local_cosmos.storage import memory
 from local_cosmos.storage.items import Item, PropertyPath, Range
-from local_cosmos.storage.keeper import Keeper, MemoryKeeper
+from local_cosmos.storage.keeper import Keeper
 from local_cosmos.storage.memory import MemoryItemStore
 from local_cosmos.values import parse_own
 from local_cosmos_tests.accounts import LocalAccount
@@ -70,7 +70,7 @@ class ScanningStore(MemoryItemStore):
         return None
 
 
-class ScanningKeeper(MemoryKeeper):
+class ScanningKeeper(Keeper):
     def items(self, container_rid: str) -> MemoryItemStore:
         return ScanningStore()
 

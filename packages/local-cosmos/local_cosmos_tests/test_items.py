@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -47,13 +46,6 @@ async def test_any_allowed_id_can_be_read_back(container: ContainerProxy, item_i
     await container.create_item({"id": item_id, "pk": "p"})
     assert (await container.read_item(item_id, "p"))["id"] == item_id
     await container.delete_item(item_id, "p")
-
-
-@pytest.mark.parametrize(
-    "document", [{"pk": "p"}, {"id": "", "pk": "p"}, {"id": 1, "pk": "p"}, {"id": "a/b", "pk": "p"}]
-)
-def test_an_invalid_id_is_refused(container: ContainerProxy, raw: RawClient, document: dict[str, Any]) -> None:
-    assert raw.send("POST", f"{container.container_link}/docs", document, key="p").status == 400
 
 
 async def test_numbers_keep_what_a_double_keeps(container: ContainerProxy) -> None:
@@ -151,28 +143,31 @@ async def test_every_write_begins_the_time_anew(emulator: RunningEmulator, conta
     assert await ids(container) == ["a"]
 
 
-async def test_the_containers_time_to_live_counts_where_an_item_has_none(
-    emulator: RunningEmulator, database: DatabaseProxy
+@pytest.mark.parametrize(("default", "left"), [(10, ["never", "longer"]), (None, ["default", "never", "longer"])])
+async def test_the_containers_time_to_live_counts_where_an_item_has_none_and_nothing_expires_without_it(
+    emulator: RunningEmulator, database: DatabaseProxy, default: int | None, left: list[str]
 ) -> None:
-    container = await database.create_container("c", PartitionKey("/pk"), default_ttl=10)
+    container = await database.create_container("c", PartitionKey("/pk"), default_ttl=default)
     await container.create_item({"id": "default", "pk": "p"})
     await container.create_item({"id": "never", "pk": "p", "ttl": -1})
-    await container.create_item({"id": "longer", "pk": "p", "ttl": 20})
+    await container.create_item({"id": "longer", "pk": "p", "ttl": 20 if default else 1})
     emulator.advance_clock(10)
-    assert await ids(container) == ["never", "longer"]
+    assert await ids(container) == left
 
 
-async def test_without_a_default_nothing_expires(emulator: RunningEmulator, database: DatabaseProxy) -> None:
-    container = await database.create_container("c", PartitionKey("/pk"))
-    await container.create_item({"id": "a", "pk": "p", "ttl": 1})
-    emulator.advance_clock(100)
-    assert await ids(container) == ["a"]
-
-
-@pytest.mark.parametrize("ttl", [0, -2, None, "1", 1.5])
-def test_an_invalid_time_to_live_is_refused(container: ContainerProxy, raw: RawClient, ttl: Any) -> None:
-    document = {"id": "a", "pk": "p", "ttl": ttl}
-    assert raw.send("POST", f"{container.container_link}/docs", document, key="p").status == 400
+@pytest.mark.parametrize(
+    "document",
+    [
+        {},
+        *({"id": item_id} for item_id in ("", 1, "a/b")),
+        *({"id": "a", "ttl": ttl} for ttl in (0, -2, None, "1", 1.5)),
+    ],
+    ids=repr,
+)
+def test_an_invalid_id_or_time_to_live_is_refused(
+    container: ContainerProxy, raw: RawClient, document: dict[str, Any]
+) -> None:
+    assert raw.send("POST", f"{container.container_link}/docs", {"pk": "p", **document}, key="p").status == 400
 
 
 @pytest.mark.simplified(service="measured work; charges of deletes, patches and batches are not published")
@@ -187,11 +182,6 @@ async def test_charges_follow_the_published_prices_and_grow_with_size(container:
     large = {"id": "b", "pk": "p", "text": "x" * 100 * 1024}
     assert charge(await container.create_item(large)) == pytest.approx(55, rel=0.05)
     assert charge(await container.read_item("b", "p")) == pytest.approx(10, rel=0.05)
-
-
-async def test_sixteen_upserters_lose_no_write(container: ContainerProxy) -> None:
-    await asyncio.gather(*(container.upsert_item({"id": f"{n}", "pk": "p"}) for n in range(16)))
-    assert len(await ids(container)) == 16
 
 
 async def test_a_replace_with_another_id_moves_the_item(container: ContainerProxy) -> None:

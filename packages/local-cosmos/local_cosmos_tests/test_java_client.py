@@ -5,11 +5,9 @@ Two emulators run, one over http and one over https; Maven runs all Java tests a
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree as XmlTree
 
@@ -19,22 +17,12 @@ from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12Certificate, serialize_java_truststore
 
 from local_cosmos.inprocess import RunningEmulator, running_emulator
+from local_cosmos_tests.commands import play
 
 PROJECT = Path(__file__).parent / "java"
 PASSWORD = "of a store without secrets"
 BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Java for a minute: to compile what it runs any better takes longer than the tests."""
-
-
-@dataclass(frozen=True)
-class Suite:
-    """What surefire reports of one class of tests."""
-
-    name: str
-    seconds: float
-    passed: list[str]
-    failed: list[str]
-    skipped: list[str]
 
 
 @pytest.fixture
@@ -74,61 +62,26 @@ def test_the_java_sdk_gets_what_the_spark_connector_needs_over_http_and_https(
         "trust.store.password": PASSWORD,
     }
     done = run_maven([f"-D{name}={value}" for name, value in settings.items()])
-    over_http, over_https = (read_reports(target / name) for name in ("over-http", "over-https"))
-    print(summary("over http", over_http), summary("over https", over_https), sep="\n")
+    over_http, over_https = (outcomes(target / name) for name in ("over-http", "over-https"))
     assert done.returncode == 0, done.stdout
-    assert names(over_http), "No Java test ran."
-    assert names(over_http) == names(over_https)
-    unsuccessful = [name for suite in over_http + over_https for name in suite.failed + suite.skipped]
-    assert not unsuccessful, done.stdout
+    assert over_http, "No Java test ran."
+    assert over_http.keys() == over_https.keys()
+    assert {*over_http.values(), *over_https.values()} == {"passed"}, done.stdout
 
 
 def run_maven(settings: list[str]) -> subprocess.CompletedProcess[str]:
     """Run all Java tests, those after a failure, too. Only when something is not there yet, it is downloaded."""
     manners = ["--quiet", "--batch-mode", "--no-transfer-progress", "-Dstyle.color=never"]
     command = ["mvn", *manners, "-Dmaven.test.failure.ignore=true", f"--file={PROJECT}", *settings, "test"]
-    offline = run([*command, "--offline"])
-    return run(command) if "offline mode" in offline.stdout else offline
+    offline = play([*command, "--offline"], JDK_JAVA_OPTIONS=BRIEF)
+    return play(command, JDK_JAVA_OPTIONS=BRIEF) if "offline mode" in offline.stdout else offline
 
 
-def run(command: list[str]) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "JDK_JAVA_OPTIONS": BRIEF}
-    return subprocess.run(
-        command,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-
-
-def read_reports(directory: Path) -> list[Suite]:
-    return [read_report(report) for report in sorted(directory.glob("TEST-*.xml"))]
-
-
-def read_report(report: Path) -> Suite:
-    suite = XmlTree.parse(report).getroot()  # noqa: S314  # Surefire wrote it a moment ago.
-    passed: list[str] = []
-    failed: list[str] = []
-    skipped: list[str] = []
-    for case in suite.iter("testcase"):
-        unsuccessful = case.find("failure") is not None or case.find("error") is not None
-        kind = failed if unsuccessful else skipped if case.find("skipped") is not None else passed
-        kind.append(case.get("name", "").removesuffix("()").replace("_", " "))
-    name = suite.get("name", "").rpartition(".")[2]
-    return Suite(name, float(suite.get("time", "0")), passed, failed, skipped)
-
-
-def names(suites: list[Suite]) -> list[tuple[str, str]]:
-    return sorted((suite.name, name) for suite in suites for name in suite.passed + suite.failed + suite.skipped)
-
-
-def summary(title: str, suites: list[Suite]) -> str:
-    lines = [f"{title}: {len(names(suites))} Java tests in {sum(suite.seconds for suite in suites):.1f} s"]
-    for suite in suites:
-        lines.append(f"  {suite.name}")
-        lines += [f"    passed   {name}" for name in suite.passed]
-        lines += [f"    FAILED   {name}" for name in suite.failed]
-        lines += [f"    skipped  {name}" for name in suite.skipped]
-    return "\n".join(lines)
+def outcomes(directory: Path) -> dict[str, str]:
+    """What became of each Java test, as surefire reports it: passed, or failure, error or skipped."""
+    ended: dict[str, str] = {}
+    for report in directory.glob("TEST-*.xml"):
+        for case in XmlTree.parse(report).getroot().iter("testcase"):  # noqa: S314  # Surefire wrote it a moment ago.
+            trouble = [kind for kind in ("failure", "error", "skipped") if case.find(kind) is not None]
+            ended[f"{case.get('classname')}.{case.get('name')}"] = trouble[0] if trouble else "passed"
+    return ended

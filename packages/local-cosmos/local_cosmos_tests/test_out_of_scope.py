@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 from azure.cosmos.aio import ContainerProxy
 
-from local_cosmos_tests.raw import RawClient
+from local_cosmos_tests.raw import KEY, QUERY, RawClient
 
 ITEM: Final = {"id": "1", "pk": "p"}
 
@@ -34,13 +34,12 @@ class Missing(NamedTuple):
 def container(name: str, **settings: Any) -> Missing:
     """A container with a setting that is the last one named."""
     (setting,) = settings
-    body = {"id": "other", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}, **settings}
+    body = {"id": "other", "partitionKey": KEY, **settings}
     return Missing(name, (400, setting), path="..", body=body)
 
 
 def query(name: str, text: str, named: str) -> Missing:
-    headers = {"Content-Type": "application/query+json"}
-    return Missing(name, (400, named), body={"query": text}, headers=headers)
+    return Missing(name, (400, named), body={"query": text}, headers=QUERY)
 
 
 MISSING: Final = (

@@ -11,7 +11,7 @@ from azure.cosmos.exceptions import CosmosBatchOperationError, CosmosResourceExi
 
 from local_cosmos.inprocess import RunningEmulator
 from local_cosmos.semantics.replicas import Lag
-from local_cosmos_tests.raw import RawClient
+from local_cosmos_tests.raw import QUERY, RawClient
 
 READ_SESSION_NOT_AVAILABLE = 1002
 
@@ -45,6 +45,8 @@ async def test_every_reply_has_a_token_errors_and_batches_included(container: Co
         await container.execute_item_batch([("create", (document,))], "p")
     assert failed.value.headers["x-ms-session-token"] == "0:-1#1"
     assert token_of(await container.upsert_item(document)) == "0:-1#2"
+    both = await container.execute_item_batch([("upsert", (document,)), ("create", ({"id": "b", "pk": "p"},))], "p")
+    assert token_of(both) == "0:-1#3"
 
 
 async def test_a_read_without_token_sees_what_the_lagging_replica_has(
@@ -128,11 +130,10 @@ async def test_a_lagging_query_shows_a_batch_wholly_or_not_at_all(
     emulator: RunningEmulator, container: ContainerProxy, raw: RawClient
 ) -> None:
     emulator.set_lag(database_of(container), lag=Lag(writes=1))
-    query = {"Content-Type": "application/query+json"}
 
     def visible() -> int:
         docs = f"{container.container_link}/docs"
-        return int(raw.send("POST", docs, {"query": "SELECT * FROM c"}, key="p", headers=query).body["_count"])
+        return int(raw.send("POST", docs, {"query": "SELECT * FROM c"}, key="p", headers=QUERY).body["_count"])
 
     await container.execute_item_batch([("create", ({"id": n, "pk": "p"},)) for n in "ab"], "p")
     assert visible() == 0
@@ -149,20 +150,21 @@ async def test_writes_are_judged_by_the_primary_whatever_the_lag(
         await container.create_item({"id": "a", "pk": "p"})
 
 
-def test_a_token_from_the_future_is_refused_with_1002(container: ContainerProxy, raw: RawClient) -> None:
-    assert read(raw, container, "0:-1#99")[:2] == (404, READ_SESSION_NOT_AVAILABLE)
-
-
-async def test_a_token_of_another_partition_only_is_refused_with_1002(
-    container: ContainerProxy, raw: RawClient
+@pytest.mark.parametrize(
+    ("token", "expected"),
+    [
+        ("0:-1#99", (404, READ_SESSION_NOT_AVAILABLE, None)),
+        ("7:-1#1", (404, READ_SESSION_NOT_AVAILABLE, None)),
+        ("7:-1#1,0:-1#1", (200, 0, 1)),
+        ("nonsense", (400, 0, None)),
+    ],
+    ids=["from the future", "of another partition only", "of this partition too", "malformed"],
+)
+async def test_a_token_is_judged_before_the_read(
+    container: ContainerProxy, raw: RawClient, token: str, expected: tuple[int, int, Any]
 ) -> None:
     await container.create_item({"id": "a", "pk": "p", "n": 1})
-    assert read(raw, container, "7:-1#1")[:2] == (404, READ_SESSION_NOT_AVAILABLE)
-    assert read(raw, container, "7:-1#1,0:-1#1") == (200, 0, 1)
-
-
-def test_a_malformed_token_is_refused_with_400(container: ContainerProxy, raw: RawClient) -> None:
-    assert read(raw, container, "nonsense")[0] == 400
+    assert read(raw, container, token) == expected
 
 
 async def test_the_success_of_a_batch_does_not_teach_the_sdk_its_token(

@@ -21,7 +21,6 @@ KINDS: Final[dict[str, dict[str, Any]]] = {
     "plain": {},
     "thrice": {"max_delivery_count": 3},
     "unique": {"duplicate_window": 60.0},
-    "brief": {"time_to_live": 30.0, "dead_letter_on_expiry": True},
     "sessions": {"requires_session": True},
     "small": {"max_bytes": 10_000},
     "deleting": {},

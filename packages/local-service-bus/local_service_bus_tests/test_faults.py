@@ -48,26 +48,29 @@ async def opened(endpoint: RunningEndpoint, retries: int, kinds: Mapping[str, in
     await client.close()
 
 
-async def test_a_send_that_raises_may_have_failed(sdk: Sdk, endpoint: RunningEndpoint) -> None:
+@pytest.mark.parametrize(
+    ("action", "error"), [("cut_before", ServiceBusConnectionError), ("server_busy", ServiceBusServerBusyError)]
+)
+async def test_a_send_that_raises_may_have_failed(
+    sdk: Sdk, endpoint: RunningEndpoint, action: str, error: type[Exception]
+) -> None:
     name, sender, _ = await sdk.pair()
-    endpoint.add_fault(FaultRule("send", name, "cut_before"))
-    with pytest.raises(ServiceBusConnectionError):
+    endpoint.add_fault(FaultRule("send", name, action))
+    with pytest.raises(error):
         await call(sender.send_messages, message("a"))
     assert endpoint.counts(name).active == 0
 
 
-async def test_a_client_that_tries_again_sends_twice(patient: Sdk, endpoint: RunningEndpoint) -> None:
-    name, sender, _ = await patient.pair()
+@pytest.mark.parametrize(
+    ("kind", "kept"), [("plain", 2), ("unique", 1)], ids=["as it is", "once where duplicates are detected"]
+)
+async def test_a_client_that_tries_again_sends_twice(
+    patient: Sdk, endpoint: RunningEndpoint, kind: str, kept: int
+) -> None:
+    name, sender, _ = await patient.pair(kind)
     endpoint.add_fault(FaultRule("send", name, "cut_after"))
     await call(sender.send_messages, message("a"))
-    assert endpoint.counts(name).active == 2
-
-
-async def test_where_duplicates_are_detected_a_client_may_try_again(patient: Sdk, endpoint: RunningEndpoint) -> None:
-    name, sender, _ = await patient.pair("unique")
-    endpoint.add_fault(FaultRule("send", name, "cut_after"))
-    await call(sender.send_messages, message("a"))
-    assert endpoint.counts(name).active == 1
+    assert endpoint.counts(name).active == kept
 
 
 async def test_a_complete_that_was_cut_off_is_done_the_other_way(patient: Sdk, endpoint: RunningEndpoint) -> None:
@@ -131,16 +134,6 @@ async def test_a_message_may_be_delivered_twice(sdk: Sdk, endpoint: RunningEndpo
             seen += await texts(receiver)
         assert seen == [operation, operation]
         assert endpoint.counts(name).active == endpoint.counts(name).locked == 0
-
-
-async def test_a_busy_server_refuses_and_a_client_tries_again(
-    sdk: Sdk, patient: Sdk, endpoint: RunningEndpoint
-) -> None:
-    name, sender, _ = await sdk.pair()
-    endpoint.add_fault(FaultRule("send", name, "server_busy"))
-    with pytest.raises(ServiceBusServerBusyError):
-        await call(sender.send_messages, message("a"))
-    assert endpoint.counts(name).active == 0
 
 
 async def test_what_is_slow_is_done_when_its_time_has_come(sdk: Sdk, endpoint: RunningEndpoint) -> None:

@@ -25,14 +25,7 @@ def test_an_application_of_azservicebus_runs_on_the_local_service_bus() -> None:
     require_go()
     with endpoint(Topology(QUEUES)) as running:
         command = ["go", f"-C={PROJECT}", "test", "-count=1", "-v", "."]
-        played = subprocess.run(
-            command,
-            env={**os.environ, "SERVICEBUS_CONNECTION": running.connection_string},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
+        played = play(command, SERVICEBUS_CONNECTION=running.connection_string)
     print(played.stdout)
     assert played.returncode == 0, played.stdout
     assert "--- PASS" in played.stdout, "No test of Go ran."
@@ -46,3 +39,9 @@ def require_go() -> None:
         if os.environ.get("CI"):
             pytest.fail(told)
         pytest.skip(told)
+
+
+def play(command: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
+    """What a program says that ends by itself, on both of its outputs."""
+    sent = {**os.environ, **environment}
+    return subprocess.run(command, env=sent, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,7 +9,7 @@ from xml.etree import ElementTree as XmlTree
 
 from local_service_bus.testing import endpoint
 from local_service_bus.topology import Topology
-from local_service_bus_tests.test_go_client import QUEUES
+from local_service_bus_tests.test_go_client import QUEUES, play
 
 PROJECT = Path(__file__).parent / "java"
 BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -33,17 +32,5 @@ def run_maven(settings: list[str]) -> subprocess.CompletedProcess[str]:
     """Run all tests. Only when something is not there yet, it is downloaded."""
     manners = ["--quiet", "--batch-mode", "--no-transfer-progress", "-Dstyle.color=never"]
     command = ["mvn", *manners, f"--file={PROJECT}", *settings, "test"]
-    offline = run([*command, "--offline"])
-    return run(command) if "offline mode" in offline.stdout else offline
-
-
-def run(command: list[str]) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "JDK_JAVA_OPTIONS": BRIEF}
-    return subprocess.run(
-        command,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
+    offline = play([*command, "--offline"], JDK_JAVA_OPTIONS=BRIEF)
+    return play(command, JDK_JAVA_OPTIONS=BRIEF) if "offline mode" in offline.stdout else offline

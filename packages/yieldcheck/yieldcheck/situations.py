@@ -12,6 +12,7 @@ such as `reply = yield Read()`, and in no loop over an iterator.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Hashable, Iterator
+from dataclasses import dataclass, field
 from types import FunctionType, GeneratorType
 from typing import Any, Generic, TypeVar
 
@@ -24,6 +25,7 @@ class ImpureProgramError(AssertionError):
     """The same replies led to different requests: something in the program comes from outside, such as chance or a clock."""
 
 
+@dataclass(slots=True, eq=False)
 class Situation(Generic[Start]):
     """Where a program stands. Compare with `is`: equal situations are the same object.
 
@@ -32,26 +34,16 @@ class Situation(Generic[Start]):
         replies: those that it got so far.
         request: the one that it waits for; None at its end.
         result: of the program; or the exception it raised.
-        next: the situations after the replies tried so far.
         program: the generator that stands there, until it is sent the first reply; the others take a run from the start.
+        next: the situations after the replies tried so far.
     """
 
-    __slots__ = ("next", "program", "replies", "request", "result", "start")
-
-    def __init__(
-        self,
-        start: Start,
-        replies: tuple[Any, ...],
-        request: Any,
-        result: Any,
-        program: Program | None = None,
-    ) -> None:
-        self.start = start
-        self.replies = replies
-        self.request = request
-        self.result = result
-        self.next: dict[Any, Situation[Start]] = {}
-        self.program = program
+    start: Start
+    replies: tuple[Any, ...]
+    request: Any
+    result: Any
+    program: Program | None = None
+    next: dict[Any, Situation[Start]] = field(default_factory=dict)
 
 
 class Situations(Generic[Start]):

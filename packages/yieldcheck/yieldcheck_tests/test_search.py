@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from yieldcheck.search import Report, check, path_through
+from yieldcheck.search import check, path_through
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,21 +71,14 @@ def test_none_is_stuck_where_every_state_reaches_a_good_end() -> None:
     assert check(board).stuck is None
 
 
-def test_a_search_that_meets_its_limit_is_not_complete() -> None:
-    chain = Board({number: (Jump(number + 1),) for number in range(100)})
-    report = check(chain, 10)
-    assert report.states == 10
-    assert not report.complete
-
-
-def test_progress_is_shown_after_each_level() -> None:
-    shown: list[int] = []
-
-    def show(report: Report[int, Jump]) -> None:
-        shown.append(report.states)
-
-    check(Board({0: (Jump(1), Jump(2)), 1: (Jump(3),)}), show=show)
-    assert shown == [3, 4, 4]
+@pytest.mark.parametrize(
+    "board",
+    [Board({number: (Jump(number + 1),) for number in range(100)}), Board({0: tuple(map(Jump, range(1, 1_000)))})],
+    ids=["a chain", "a state that leads to many"],
+)
+def test_a_search_that_meets_its_limit_is_not_complete(board: Board) -> None:
+    report = check(board, 10)
+    assert (report.states, report.complete) == (10, False)
 
 
 def test_states_that_are_no_path_have_no_moves() -> None:
@@ -93,12 +86,6 @@ def test_states_that_are_no_path_have_no_moves() -> None:
     assert path_through(board, [0, 1]) == (Jump(1),)
     with pytest.raises(StopIteration):
         path_through(board, [0, 2])
-
-
-def test_a_limit_holds_where_a_state_leads_to_many() -> None:
-    report = check(Board({0: tuple(map(Jump, range(1, 1_000)))}), 10)
-    assert report.states == 10
-    assert not report.complete
 
 
 def test_progress_is_shown_within_a_level() -> None:

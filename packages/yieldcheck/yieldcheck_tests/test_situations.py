@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pytest
@@ -47,13 +47,6 @@ def forgetful(start: int) -> Program:
     return start + reply + rest
 
 
-def test_situations_with_the_same_variables_at_the_same_place_are_one() -> None:
-    situations = Situations(forgetful)
-    first = situations.first(0)
-    assert situations.after(first, 1) is situations.after(first, 3)
-    assert situations.after(first, 1) is not situations.after(first, 2)
-
-
 def closing(start: int) -> Program:
     reply = yield Ask("first")
     parity = reply % 2
@@ -62,20 +55,14 @@ def closing(start: int) -> Program:
     return reply()
 
 
-def test_a_function_that_a_program_defines_is_what_it_closes_over() -> None:
-    situations = Situations(closing)
+@pytest.mark.parametrize("program", [forgetful, closing], ids=["its variables", "what its functions close over"])
+def test_situations_are_one_where_a_program_stands_at_the_same_place_with_the_same(
+    program: Callable[[int], Program],
+) -> None:
+    situations = Situations(program)
     first = situations.first(0)
     assert situations.after(first, 1) is situations.after(first, 3)
     assert situations.after(first, 1) is not situations.after(first, 2)
-
-
-def test_an_exception_is_a_result() -> None:
-    def failing(start: int) -> Program:
-        yield Ask("first")
-        raise LookupError(str(start))
-
-    situations = Situations(failing)
-    assert isinstance(situations.after(situations.first(7), 0).result, LookupError)
 
 
 def test_an_impure_program_is_convicted() -> None:

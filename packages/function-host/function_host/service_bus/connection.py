@@ -1,6 +1,5 @@
 """What a Service Bus trigger's `connection` stands for: a connection string, or an identity and the address of a namespace."""
 
-from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -9,58 +8,38 @@ from azure.servicebus import parse_connection_string
 from azure.servicebus.aio import ServiceBusClient
 
 from function_host.app_settings import AppSettings
+from function_host.connections import Connection, look_up
 from function_host.errors import SettingsError
 
 DEFAULT_CONNECTION = "ServiceBus"
-_PREFIX = "AzureWebJobs"
 # Quick retries: to wait for a session that has messages counts as a failure, too, and Python's own defaults take 20 s for it.
 _RETRY: dict[str, Any] = {"retry_total": 2, "retry_backoff_factor": 0.1, "retry_backoff_max": 1}
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceBusConnection:
-    """A namespace.
-
-    Attributes:
-        connection_string: set for connections by key; with `UseDevelopmentEmulator=true` it is a local endpoint.
-        namespace: host name, set for connections by identity.
-    """
-
-    name: str
-    connection_string: str | None = field(default=None, repr=False)
-    namespace: str | None = None
-    client_id: str | None = None
-
-
-def find_service_bus(settings: AppSettings, name: str | None) -> ServiceBusConnection:
-    """Look a connection up: with the `AzureWebJobs` prefix first, then as written; empty means `AzureWebJobsServiceBus`.
-
-    Raises:
-        SettingsError: there is no setting of this name; the message lists what would be accepted.
-    """
-    name = name or DEFAULT_CONNECTION
-    for setting in (_PREFIX + name, name):
-        if text := settings.get(setting):
-            return ServiceBusConnection(name, connection_string=text)
-        if namespace := settings.get(f"{setting}__fullyQualifiedNamespace"):
-            return ServiceBusConnection(name, namespace=namespace, client_id=settings.get(f"{setting}__clientId"))
-    raise SettingsError(
-        f"The connection '{name}' is not set: set {name} to a connection string of a Service Bus namespace (that of a "
-        f"local endpoint has 'UseDevelopmentEmulator=true') or {name}__fullyQualifiedNamespace to the host name of one, in "
-        "local.settings.json or the environment."
+def find_service_bus(settings: AppSettings, name: str | None) -> Connection:
+    """The connection of a Service Bus trigger; empty means `AzureWebJobsServiceBus`. Raises as `look_up`."""
+    accepted = (
+        "a connection string of a Service Bus namespace (that of a local endpoint has 'UseDevelopmentEmulator=true')",
+        "__fullyQualifiedNamespace to the host name of one",
+    )
+    return look_up(
+        settings,
+        name or DEFAULT_CONNECTION,
+        lambda setting: settings.get(f"{setting}__fullyQualifiedNamespace"),
+        accepted,
     )
 
 
 class Namespace:
     """An open connection; use it as an async context manager, which closes the client."""
 
-    def __init__(self, connection: ServiceBusConnection) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._credential: DefaultAzureCredential | None = None
         if connection.connection_string is not None:
             self.client = _by_key(connection.name, connection.connection_string)
         else:
             self._credential = DefaultAzureCredential(managed_identity_client_id=connection.client_id)
-            self.client = ServiceBusClient(_host(connection.namespace or ""), self._credential, **_RETRY)
+            self.client = ServiceBusClient(_host(connection.address or ""), self._credential, **_RETRY)
 
     async def __aenter__(self) -> "Namespace":
         return self

@@ -9,20 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from local_cosmos.query import tree
 from local_cosmos.query.calculating import is_number, number
 from local_cosmos.query.comparing import is_primitive, sort_key
-from local_cosmos.query.tree import (
-    Call,
-    Columns,
-    Constant,
-    Everything,
-    Expression,
-    Object,
-    Query,
-    Selection,
-    Value,
-    parts,
-)
 from local_cosmos.values import UNDEFINED
 
 
@@ -54,31 +43,31 @@ AGGREGATES: Final[Mapping[str, Callable[[Sequence[Any]], Any]]] = {
 """By name: from the defined values to the result."""
 
 
-def is_grouped(query: Query) -> bool:
+def is_grouped(query: tree.Query) -> bool:
     """Whether results are made of groups of rows instead of single rows."""
-    return bool(query.groups) or any(map(is_aggregate, parts(selected(query.selection))))
+    return bool(query.groups) or any(map(is_aggregate, tree.parts(selected(query.selection))))
 
 
-def is_aggregate(expression: Expression) -> bool:
+def is_aggregate(expression: tree.Expression) -> bool:
     """Whether an expression is a call of an aggregate."""
-    return isinstance(expression, Call) and expression.name in AGGREGATES
+    return isinstance(expression, tree.Call) and expression.name in AGGREGATES
 
 
-def selected(selection: Selection) -> Expression:
+def selected(selection: tree.Selection) -> tree.Expression:
     """A SELECT list as one expression; a list of columns makes an object."""
     match selection:
-        case Everything():
-            return Constant(UNDEFINED)
-        case Value(expression):
+        case tree.Everything():
+            return tree.Constant(UNDEFINED)
+        case tree.Value(expression):
             return expression
-        case Columns(columns):
-            return Object(tuple((column.name, column.expression) for column in columns))
+        case tree.Columns(columns):
+            return tree.Object(tuple((column.name, column.expression) for column in columns))
 
 
-def has_one_result(query: Query) -> bool:
+def has_one_result(query: tree.Query) -> bool:
     """Whether a query in place of one value can have no second result, whatever the item is."""
-    if (is_grouped(query) and not query.groups) or query.limit in (Constant(0), Constant(1)):
+    if (is_grouped(query) and not query.groups) or query.limit in (tree.Constant(0), tree.Constant(1)):
         return True
     return not any(
-        source.each or (isinstance(source.of, Query) and not has_one_result(source.of)) for source in query.sources
+        source.each or (isinstance(source.of, tree.Query) and not has_one_result(source.of)) for source in query.sources
     )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
+from local_cosmos.query import tree
 from local_cosmos.query.aggregates import AGGREGATES, is_aggregate, is_grouped, selected
 from local_cosmos.query.comparing import distinct, identity, sort_key
 from local_cosmos.query.continuations import AfterRow, AtResult
@@ -18,18 +19,6 @@ from local_cosmos.query.errors import UnsupportedQueryError
 from local_cosmos.query.expressions import Compiler, Given
 from local_cosmos.query.printing import expression_text
 from local_cosmos.query.sources import Place, Row, Sources, StoredItem
-from local_cosmos.query.tree import (
-    Call,
-    Constant,
-    Everything,
-    Expression,
-    Order,
-    Parameter,
-    Path,
-    Query,
-    Subquery,
-    with_parts,
-)
 from local_cosmos.values import UNDEFINED, JsonObject, parse, serialise
 
 
@@ -43,7 +32,7 @@ class Ordering:
         parts: The most important first.
     """
 
-    def __init__(self, parts: Sequence[Order], compiler: Compiler) -> None:
+    def __init__(self, parts: Sequence[tree.Order], compiler: Compiler) -> None:
         self._values = [compiler.evaluator(part.expression) for part in parts]
         self._descending = [part.descending for part in parts]
 
@@ -89,7 +78,7 @@ class _Group(NamedTuple):
     values: Sequence[list[Any]]
 
 
-def group_results(query: Query, compiler: Compiler, contents: Iterable[Any]) -> list[Any]:
+def group_results(query: tree.Query, compiler: Compiler, contents: Iterable[Any]) -> list[Any]:
     """The results of a grouped query, the groups in the order of their first rows.
 
     Without GROUP BY all rows, even if there are none, are one group.
@@ -99,9 +88,9 @@ def group_results(query: Query, compiler: Compiler, contents: Iterable[Any]) -> 
     """
     if query.order and query.groups:
         raise UnsupportedQueryError("ORDER BY with GROUP BY is not supported.")
-    if isinstance(query.selection, Everything):
+    if isinstance(query.selection, tree.Everything):
         raise UnsupportedQueryError("SELECT * with GROUP BY is not supported.")
-    aggregates: list[Call] = []
+    aggregates: list[tree.Call] = []
     groups_by = [expression_text(expression) for expression in query.groups]
     result_of = compiler.naming(_NAMES).evaluator(_of_group(selected(query.selection), groups_by, aggregates))
     values_of = [compiler.evaluator(aggregate.arguments[0]) for aggregate in aggregates]
@@ -119,24 +108,24 @@ def group_results(query: Query, compiler: Compiler, contents: Iterable[Any]) -> 
     return [result for result in found if result is not UNDEFINED]
 
 
-def _of_group(expression: Expression, groups: Sequence[str], aggregates: list[Call]) -> Expression:
+def _of_group(expression: tree.Expression, groups: Sequence[str], aggregates: list[tree.Call]) -> tree.Expression:
     """A part of the SELECT list that reads a group instead of a row; its aggregates are added to the list.
 
     What GROUP BY names is known by its text: to Python the trees of `1` and `true` are equal.
     """
-    if isinstance(expression, Call) and is_aggregate(expression):
+    if isinstance(expression, tree.Call) and is_aggregate(expression):
         if len(expression.arguments) != 1:
             raise UnsupportedQueryError(f"The aggregate {expression.name} takes one argument.")
         aggregates.append(expression)
-        return Path(_AGGREGATES, (len(aggregates) - 1,))
+        return tree.Path(_AGGREGATES, (len(aggregates) - 1,))
     if (text := expression_text(expression)) in groups:
-        return Path(_KEYS, (groups.index(text),))
-    if isinstance(expression, Path | Subquery):
+        return tree.Path(_KEYS, (groups.index(text),))
+    if isinstance(expression, tree.Path | tree.Subquery):
         raise UnsupportedQueryError("Apart from aggregates, a SELECT list may only have what GROUP BY names.")
-    return with_parts(expression, lambda part: _of_group(part, groups, aggregates))
+    return tree.with_parts(expression, lambda part: _of_group(part, groups, aggregates))
 
 
-def _content(group: _Group, aggregates: Sequence[Call]) -> Mapping[str, list[Any]]:
+def _content(group: _Group, aggregates: Sequence[tree.Call]) -> Mapping[str, list[Any]]:
     results = [AGGREGATES[call.name](values) for call, values in zip(aggregates, group.values, strict=True)]
     return {_AGGREGATES: results, _KEYS: list(group.keys)}
 
@@ -173,14 +162,14 @@ def given(
     return Given(parameters, now, _subquery, completing)
 
 
-def matches(condition: Query, document: Any, now: float) -> bool:
+def matches(condition: tree.Query, document: Any, now: float) -> bool:
     """Whether a document satisfies a condition; `now` is in seconds since 1970."""
     where = condition.where
     return where is None or Sources(condition, given({}, now)).compiler.evaluator(where)(document) is True
 
 
 def run(
-    query: Query,
+    query: tree.Query,
     inputs: Given,
     items: Iterable[StoredItem],
     page_size: int,
@@ -208,7 +197,7 @@ def run(
 
 
 class _Execution:
-    def __init__(self, query: Query, inputs: Given) -> None:
+    def __init__(self, query: tree.Query, inputs: Given) -> None:
         parameters = inputs.parameters
         self._query = query
         self._sources = Sources(query, inputs)
@@ -266,7 +255,7 @@ class _Execution:
         return (row for row in rows if self._ordering.is_after(row, begin.values, begin.place))
 
     def _projection(self) -> Callable[[Row], bytes | None]:
-        if isinstance(self._query.selection, Everything):
+        if isinstance(self._query.selection, tree.Everything):
             if len(self._query.sources) > 1:
                 raise UnsupportedQueryError("SELECT * is only valid without JOIN.")
             if self._query.item is not None:
@@ -275,16 +264,16 @@ class _Execution:
         return lambda row: None if (value := value_of(row.content)) is UNDEFINED else serialise(value)
 
 
-def _selected(query: Query) -> Expression:
+def _selected(query: tree.Query) -> tree.Expression:
     """What a row becomes."""
-    if not isinstance(query.selection, Everything):
+    if not isinstance(query.selection, tree.Everything):
         return selected(query.selection)
     if len(query.sources) != 1:
         raise UnsupportedQueryError("SELECT * needs FROM with one source.")
-    return Path(query.sources[0].alias, ())
+    return tree.Path(query.sources[0].alias, ())
 
 
-def _subquery(query: Query, outer: Sequence[str], inputs: Given) -> Callable[[Mapping[str, Any]], list[Any]]:
+def _subquery(query: tree.Query, outer: Sequence[str], inputs: Given) -> Callable[[Mapping[str, Any]], list[Any]]:
     """From values by name, of the query around it, to the results of a subquery."""
     sources = Sources(query, inputs, outer)
     skip, limit = count(query.skip, inputs.parameters) or 0, count(query.limit, inputs.parameters)
@@ -310,7 +299,7 @@ def _subquery(query: Query, outer: Sequence[str], inputs: Given) -> Callable[[Ma
     return answer
 
 
-def count(given: Constant | Parameter | None, parameters: Mapping[str, Any]) -> int | None:
+def count(given: tree.Constant | tree.Parameter | None, parameters: Mapping[str, Any]) -> int | None:
     """The number after TOP, OFFSET or LIMIT; None where there is none.
 
     Raises:
@@ -318,9 +307,9 @@ def count(given: Constant | Parameter | None, parameters: Mapping[str, Any]) -> 
     """
     if given is None:
         return None
-    if isinstance(given, Parameter) and given.name not in parameters:
+    if isinstance(given, tree.Parameter) and given.name not in parameters:
         raise UnsupportedQueryError(f"The query uses {given.name}, but no such parameter is given.")
-    value = given.value if isinstance(given, Constant) else parameters[given.name]
+    value = given.value if isinstance(given, tree.Constant) else parameters[given.name]
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise UnsupportedQueryError(f"TOP, OFFSET and LIMIT need a number that is not negative; this is {value!r}.")
     return value

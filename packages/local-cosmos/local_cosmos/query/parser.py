@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
-from lark import Lark, Token, Transformer
+from lark import Lark, Token, Transformer, v_args
 from lark.exceptions import UnexpectedInput, VisitError
 
 from local_cosmos.query import tree
@@ -72,10 +73,17 @@ _Clause: TypeAlias = dict[str, Any]
 """Fields of `Query` that one clause gives."""
 
 
+@v_args(inline=True)
 class _TreeBuilder(Transformer[Token, Any]):
-    """One method per rule of the grammar; each gets its children already built."""
+    """One attribute per rule of the grammar; each gets its children already built."""
 
-    def query(self, clauses: list[_Clause]) -> tree.Query:
+    choice = tree.Choice
+    coalesce = tree.Coalesce
+    not_ = tree.Not
+    property = str
+    index = int
+
+    def query(self, *clauses: _Clause) -> tree.Query:
         fields: _Clause = {"sources": ()} if not any("sources" in clause for clause in clauses) else {}
         for clause in clauses:
             if fields.keys() & clause.keys():
@@ -83,25 +91,25 @@ class _TreeBuilder(Transformer[Token, Any]):
             fields |= clause
         return tree.Query(**fields)
 
-    def condition(self, clauses: list[_Clause]) -> tree.Query:
-        return self.query([{"selection": tree.Everything()}, *clauses])
+    def condition(self, *clauses: _Clause) -> tree.Query:
+        return self.query(self.everything(), *clauses)
 
-    def distinct(self, _: list[Any]) -> _Clause:
+    def distinct(self) -> _Clause:
         return {"distinct": True}
 
-    def top(self, parts: list[Any]) -> _Clause:
-        return {"limit": parts[0]}
+    def top(self, limit: Any) -> _Clause:
+        return {"limit": limit}
 
-    def offset(self, parts: list[Any]) -> _Clause:
-        return {"skip": parts[0], "limit": parts[1]}
+    def offset(self, skip: Any, limit: Any) -> _Clause:
+        return {"skip": skip, "limit": limit}
 
-    def everything(self, _: list[Any]) -> _Clause:
+    def everything(self) -> _Clause:
         return {"selection": tree.Everything()}
 
-    def value(self, parts: list[Any]) -> _Clause:
-        return {"selection": tree.Value(parts[0])}
+    def value(self, expression: tree.Expression) -> _Clause:
+        return {"selection": tree.Value(expression)}
 
-    def columns(self, columns: list[tree.Column]) -> _Clause:
+    def columns(self, *columns: tree.Column) -> _Clause:
         numbers = count(1)
         named = [
             column
@@ -113,156 +121,130 @@ class _TreeBuilder(Transformer[Token, Any]):
             raise UnsupportedQueryError("Two columns of the SELECT list have the same name.")
         return {"selection": tree.Columns(tuple(named))}
 
-    def column(self, parts: list[Any]) -> tree.Column:
-        expression, *name = parts
-        return tree.Column(str(name[0]) if name else "", expression)
+    def column(self, expression: tree.Expression, name: str = "") -> tree.Column:
+        return tree.Column(str(name), expression)
 
-    def from_(self, sources: list[tree.Source]) -> _Clause:
+    def from_(self, *sources: tree.Source) -> _Clause:
         numbers = count(1)
         named = [source if source.alias else replace(source, alias=f"${next(numbers)}") for source in sources]
         if len({source.alias for source in named}) < len(named):
             raise UnsupportedQueryError("Two sources of the query have the same name.")
         return {"sources": tuple(named)}
 
-    def one(self, parts: list[Any]) -> tree.Source:
-        collection, *name = parts
-        return tree.Source(str(name[0]) if name else _default_name(collection) or "", collection)
+    def one(self, collection: Any, name: str = "") -> tree.Source:
+        return tree.Source(str(name) or _default_name(collection) or "", collection)
 
-    def each(self, parts: list[Any]) -> tree.Source:
-        name, collection = parts
+    def each(self, name: str, collection: Any) -> tree.Source:
         return tree.Source(str(name), collection, each=True)
 
-    def subquery(self, parts: list[tree.Query]) -> tree.Query:
-        return parts[0]
+    def where(self, condition: tree.Expression) -> _Clause:
+        return {"where": condition}
 
-    def where(self, parts: list[Any]) -> _Clause:
-        return {"where": parts[0]}
+    def groups(self, *expressions: tree.Expression) -> _Clause:
+        return {"groups": expressions}
 
-    def groups(self, expressions: list[tree.Expression]) -> _Clause:
-        return {"groups": tuple(expressions)}
+    def order(self, *parts: tree.Order) -> _Clause:
+        return {"order": parts}
 
-    def order(self, parts: list[tree.Order]) -> _Clause:
-        return {"order": tuple(parts)}
-
-    def order_part(self, parts: list[Any]) -> tree.Order:
-        path, *direction = parts
+    def order_part(self, path: tree.Expression, direction: Token | None = None) -> tree.Order:
         if not isinstance(path, tree.Path):
             raise UnsupportedQueryError("ORDER BY is supported on property paths only.")
-        return tree.Order(path, descending=bool(direction) and direction[0].type == "DESC")
+        return tree.Order(path, descending=direction is not None and direction.type == "DESC")
 
-    def or_(self, parts: list[Any]) -> tree.Or:
-        return tree.Or(tuple(parts))
+    def or_(self, *parts: tree.Expression) -> tree.Or:
+        return tree.Or(parts)
 
-    def and_(self, parts: list[Any]) -> tree.And:
-        return tree.And(tuple(parts))
+    def and_(self, *parts: tree.Expression) -> tree.And:
+        return tree.And(parts)
 
-    def not_(self, parts: list[Any]) -> tree.Not:
-        return tree.Not(parts[0])
-
-    def compare(self, parts: list[Any]) -> tree.Compare:
-        left, operator, right = parts
+    def compare(self, left: tree.Expression, operator: str, right: tree.Expression) -> tree.Compare:
         return tree.Compare("!=" if operator == "<>" else str(operator), left, right)  # type: ignore[arg-type]
 
-    def in_(self, parts: list[Any]) -> tree.Expression:
+    def in_(self, *parts: Any) -> tree.Expression:
         negated, (needle, *hay) = _negation_first(parts)
         return _maybe_not(negated, tree.In(needle, tuple(hay)))
 
-    def between(self, parts: list[Any]) -> tree.Expression:
+    def between(self, *parts: Any) -> tree.Expression:
         negated, (value, low, high) = _negation_first(parts)
         return _maybe_not(negated, tree.And((tree.Compare(">=", value, low), tree.Compare("<=", value, high))))
 
-    def in_array(self, parts: list[Any]) -> tree.Expression:
+    def in_array(self, *parts: Any) -> tree.Expression:
         negated, (needle, array) = _negation_first(parts)
         return _maybe_not(negated, tree.Call("ARRAY_CONTAINS", (array, needle)))
 
-    def like(self, parts: list[Any]) -> tree.Expression:
+    def like(self, *parts: Any) -> tree.Expression:
         negated, (text, pattern, *escape) = _negation_first(parts)
         return _maybe_not(negated, tree.Like(text, pattern, _one_character(_unquoted(escape[0])) if escape else ""))
 
-    def choice(self, parts: list[Any]) -> tree.Choice:
-        return tree.Choice(*parts)
+    def bit_or(self, left: tree.Expression, right: tree.Expression) -> tree.Arithmetic:
+        return tree.Arithmetic("|", left, right)
 
-    def coalesce(self, parts: list[Any]) -> tree.Coalesce:
-        return tree.Coalesce(*parts)
+    def complement(self, operand: tree.Expression) -> tree.Arithmetic:
+        return tree.Arithmetic("^", tree.Constant(-1), operand)
 
-    def bit_or(self, parts: list[Any]) -> tree.Arithmetic:
-        return tree.Arithmetic("|", *parts)
+    def exists(self, query: tree.Query) -> tree.Subquery:
+        return tree.Subquery("EXISTS", query)
 
-    def complement(self, parts: list[Any]) -> tree.Arithmetic:
-        return tree.Arithmetic("^", tree.Constant(-1), parts[0])
+    def array_of(self, query: tree.Query) -> tree.Subquery:
+        return tree.Subquery("ARRAY", query)
 
-    def exists(self, parts: list[tree.Query]) -> tree.Subquery:
-        return tree.Subquery("EXISTS", parts[0])
+    def scalar(self, query: tree.Query) -> tree.Subquery:
+        return tree.Subquery("", query)
 
-    def array_of(self, parts: list[tree.Query]) -> tree.Subquery:
-        return tree.Subquery("ARRAY", parts[0])
+    def member(self, value: tree.Expression, *steps: Any) -> tree.Member:
+        return tree.Member(value, steps)
 
-    def scalar(self, parts: list[tree.Query]) -> tree.Subquery:
-        return tree.Subquery("", parts[0])
-
-    def member(self, parts: list[Any]) -> tree.Member:
-        return tree.Member(parts[0], tuple(parts[1:]))
-
-    def arithmetic(self, parts: list[Any]) -> tree.Arithmetic:
-        left, operator, right = parts
+    def arithmetic(self, left: tree.Expression, operator: str, right: tree.Expression) -> tree.Arithmetic:
         return tree.Arithmetic(str(operator), left, right)  # type: ignore[arg-type]
 
-    def signed(self, parts: list[Any]) -> tree.Expression:
-        sign, operand = parts
+    def signed(self, sign: str, operand: tree.Expression) -> tree.Expression:
         if isinstance(operand, tree.Constant) and type(operand.value) in (int, float):
             return tree.Constant(-operand.value) if sign == "-" else operand
         return tree.Arithmetic(str(sign), tree.Constant(0), operand)  # type: ignore[arg-type]
 
-    def call(self, parts: list[Any]) -> tree.Call:
-        return tree.Call(str(parts[0]).upper(), tuple(parts[1:]))
+    def call(self, name: str, *arguments: tree.Expression) -> tree.Call:
+        return tree.Call(name.upper(), arguments)
 
-    def array(self, parts: list[Any]) -> tree.Array:
-        return tree.Array(tuple(parts))
+    def array(self, *elements: tree.Expression) -> tree.Array:
+        return tree.Array(elements)
 
-    def object(self, properties: list[tuple[str, tree.Expression]]) -> tree.Object:
+    def object(self, *properties: tuple[str, tree.Expression]) -> tree.Object:
         if len({name for name, _ in properties}) != len(properties):
             raise UnsupportedQueryError("Two properties of an object have the same name.")
-        return tree.Object(tuple(properties))
+        return tree.Object(properties)
 
-    def property_of(self, parts: list[Any]) -> tuple[str, tree.Expression]:
-        name, value = parts
+    def property_of(self, name: Token, value: tree.Expression) -> tuple[str, tree.Expression]:
         return _unquoted(name) if name.type == "STRING" else str(name), value
 
-    def path(self, parts: list[Any]) -> tree.Path:
-        return tree.Path(str(parts[0]), tuple(parts[1:]))
+    def path(self, alias: str, *steps: Any) -> tree.Path:
+        return tree.Path(str(alias), steps)
 
-    def property(self, parts: list[Token]) -> str:
-        return str(parts[0])
+    def quoted_property(self, literal: str) -> str:
+        return _unquoted(literal)
 
-    def quoted_property(self, parts: list[Token]) -> str:
-        return _unquoted(parts[0])
+    def parameter(self, name: str) -> tree.Parameter:
+        return tree.Parameter(str(name))
 
-    def index(self, parts: list[Token]) -> int:
-        return int(parts[0])
+    def literal_string(self, literal: str) -> tree.Constant:
+        return tree.Constant(_unquoted(literal))
 
-    def parameter(self, parts: list[Token]) -> tree.Parameter:
-        return tree.Parameter(str(parts[0]))
+    def literal_number(self, text: str) -> tree.Constant:
+        return tree.Constant(_number(text))
 
-    def literal_string(self, parts: list[Token]) -> tree.Constant:
-        return tree.Constant(_unquoted(parts[0]))
-
-    def literal_number(self, parts: list[Token]) -> tree.Constant:
-        return tree.Constant(_number("".join(parts)))
-
-    def literal_true(self, _: list[Any]) -> tree.Constant:
+    def literal_true(self) -> tree.Constant:
         return tree.Constant(True)
 
-    def literal_false(self, _: list[Any]) -> tree.Constant:
+    def literal_false(self) -> tree.Constant:
         return tree.Constant(False)
 
-    def literal_null(self, _: list[Any]) -> tree.Constant:
+    def literal_null(self) -> tree.Constant:
         return tree.Constant(None)
 
-    def literal_undefined(self, _: list[Any]) -> tree.Constant:
+    def literal_undefined(self) -> tree.Constant:
         return tree.Constant(UNDEFINED)
 
 
-def _negation_first(parts: list[Any]) -> tuple[bool, list[Any]]:
+def _negation_first(parts: Sequence[Any]) -> tuple[bool, list[Any]]:
     """Whether `NOT` stands after the first operand, and the operands."""
     operands = [part for part in parts if not (isinstance(part, Token) and part.type == "NOT")]
     return len(operands) < len(parts), operands
@@ -290,9 +272,8 @@ def _one_character(text: str) -> str:
 
 
 def _number(text: str) -> int | float:
-    number = float(
-        text
-    )  # As in items: a number beyond 2^53 is the nearest double, so that it is found by what was stored.
+    # As in items: a number beyond 2^53 is the nearest double, so that it is found by what was stored.
+    number = float(text)
     if math.isinf(number):
         raise UnsupportedQueryError(f"The number {text[:_SHOWN]}... is too large for a double.")
     return number if re.search(r"[.eE]", text) else int(number)

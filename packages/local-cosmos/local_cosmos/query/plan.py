@@ -10,39 +10,25 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from local_cosmos.query import tree
 from local_cosmos.query.aggregates import is_aggregate, is_grouped, selected
 from local_cosmos.query.errors import UnsupportedQueryError
 from local_cosmos.query.execution import count
 from local_cosmos.query.printing import expression_text, text
-from local_cosmos.query.tree import (
-    And,
-    Array,
-    Call,
-    Column,
-    Columns,
-    Constant,
-    Everything,
-    Expression,
-    Object,
-    Parameter,
-    Path,
-    Query,
-    Value,
-)
 from local_cosmos.values import JsonObject
 
 _VERSION: Final = 2
 _TYPES: Final[Mapping[str, str]] = {"COUNT": "Count", "SUM": "Sum", "MIN": "Min", "MAX": "Max", "AVG": "Average"}
-_FILTER: Final = Parameter("({documentdb-formattableorderbyquery-filter})")
+_FILTER: Final = tree.Parameter("({documentdb-formattableorderbyquery-filter})")
 """What the client puts in the braces leaves out what it has had already; or it is `true`."""
 
 
-def is_needed(query: Query) -> bool:
+def is_needed(query: tree.Query) -> bool:
     """Whether answers of several physical partitions have to be merged; else they just follow one another."""
     return bool(query.order or query.skip or query.limit or query.distinct or is_grouped(query))
 
 
-def plan(query: Query, parameters: Mapping[str, Any], supported: Collection[str]) -> JsonObject:
+def plan(query: tree.Query, parameters: Mapping[str, Any], supported: Collection[str]) -> JsonObject:
     """The plan of a query.
 
     Args:
@@ -65,12 +51,12 @@ def plan(query: Query, parameters: Mapping[str, Any], supported: Collection[str]
     }
 
 
-def _info(query: Query, parameters: Mapping[str, Any]) -> JsonObject:
+def _info(query: tree.Query, parameters: Mapping[str, Any]) -> JsonObject:
     skip, limit = count(query.skip, parameters), count(query.limit, parameters)
-    columns = query.selection.columns if isinstance(query.selection, Columns) else ()
+    columns = query.selection.columns if isinstance(query.selection, tree.Columns) else ()
     grouped_columns = columns if is_grouped(query) else ()
     order = () if is_grouped(query) else query.order
-    has_value = isinstance(query.selection, Value)
+    has_value = isinstance(query.selection, tree.Value)
     return {
         "distinctType": _distinct_type(query),
         "top": limit if skip is None else None,
@@ -88,7 +74,7 @@ def _info(query: Query, parameters: Mapping[str, Any]) -> JsonObject:
     }
 
 
-def _of_one_result(query: Query, parameters: Mapping[str, Any]) -> Query:
+def _of_one_result(query: tree.Query, parameters: Mapping[str, Any]) -> tree.Query:
     """Aggregates without GROUP BY, without what changes nothing in their only result.
 
     ORDER BY stays, which decides what is aggregated; and TOP, which the service leaves to the client, too.
@@ -100,9 +86,9 @@ def _of_one_result(query: Query, parameters: Mapping[str, Any]) -> Query:
     return replace(query, distinct=False, skip=None, limit=None)
 
 
-def _features(query: Query) -> set[str]:
+def _features(query: tree.Query) -> set[str]:
     aggregates = _aggregates(query)
-    by_columns = isinstance(query.selection, Columns)
+    by_columns = isinstance(query.selection, tree.Columns)
     is_sorted = bool(query.order) and not is_grouped(query)
     needed = {
         "OrderBy": is_sorted,
@@ -118,46 +104,48 @@ def _features(query: Query) -> set[str]:
     return {feature for feature, is_needed_here in needed.items() if is_needed_here}
 
 
-def _distinct_type(query: Query) -> str:
+def _distinct_type(query: tree.Query) -> str:
     if not query.distinct:
         return "None"
     sorted_by = [part.expression for part in query.order]
-    is_sorted = isinstance(query.selection, Value) and [query.selection.expression] == sorted_by
+    is_sorted = isinstance(query.selection, tree.Value) and [query.selection.expression] == sorted_by
     return "Ordered" if is_sorted else "Unordered"
 
 
-def _rewritten(query: Query, skip: int | None, limit: int | None) -> str:
+def _rewritten(query: tree.Query, skip: int | None, limit: int | None) -> str:
     """What each physical partition is asked; empty for the query as it is."""
     if is_grouped(query):
         return text(_of_partial_groups(query))
     if query.order:
         return text(_of_sorted_rows(query, None if limit is None else (skip or 0) + limit))
     if skip is not None and limit is not None:
-        return text(replace(query, skip=Constant(0), limit=Constant(skip + limit), selection=_nameless(query)))
+        return text(
+            replace(query, skip=tree.Constant(0), limit=tree.Constant(skip + limit), selection=_nameless(query))
+        )
     return ""
 
 
-def _of_sorted_rows(query: Query, limit: int | None) -> Query:
+def _of_sorted_rows(query: tree.Query, limit: int | None) -> tree.Query:
     if query.item is None:
         raise UnsupportedQueryError("Over several physical partitions ORDER BY needs the whole item as first source.")
-    items = Array(tuple(Object((("item", part.expression),)) for part in query.order))
-    payload = Path(query.item, ()) if isinstance(query.selection, Everything) else selected(query.selection)
+    items = tree.Array(tuple(tree.Object((("item", part.expression),)) for part in query.order))
+    payload = tree.Path(query.item, ()) if isinstance(query.selection, tree.Everything) else selected(query.selection)
     columns = (
-        Column("_rid", Path(query.item, ("_rid",))),
-        Column("orderByItems", items),
-        Column("payload", payload),
+        tree.Column("_rid", tree.Path(query.item, ("_rid",))),
+        tree.Column("orderByItems", items),
+        tree.Column("payload", payload),
     )
     return replace(
         query,
-        selection=Columns(columns),
+        selection=tree.Columns(columns),
         distinct=False,
-        where=And((query.where, _FILTER)) if query.where else _FILTER,
+        where=tree.And((query.where, _FILTER)) if query.where else _FILTER,
         skip=None,
-        limit=None if limit is None or query.distinct else Constant(limit),
+        limit=None if limit is None or query.distinct else tree.Constant(limit),
     )
 
 
-def _of_partial_groups(query: Query) -> Query:
+def _of_partial_groups(query: tree.Query) -> tree.Query:
     if not query.groups and not query.skip:
         query = replace(query, limit=None)
     if (query.order and query.groups) or query.skip or query.limit or query.distinct:
@@ -165,50 +153,56 @@ def _of_partial_groups(query: Query) -> Query:
             "ORDER BY with GROUP BY is not supported; nor, over several physical partitions, TOP, OFFSET LIMIT and DISTINCT."
         )
     match query.selection:
-        case Value(expression):
+        case tree.Value(expression):
             payload = _partial(expression, query.groups)
-        case Columns(columns):
-            payload = Object(tuple((column.name, _partial(column.expression, query.groups)) for column in columns))
-        case Everything():
+        case tree.Columns(columns):
+            payload = tree.Object(tuple((column.name, _partial(column.expression, query.groups)) for column in columns))
+        case tree.Everything():
             raise UnsupportedQueryError("SELECT * with GROUP BY is not supported.")
     if query.groups:
-        items = Array(tuple(Object((("item", expression),)) for expression in query.groups))
-        return replace(query, selection=Columns((Column("groupByItems", items), Column("payload", payload))))
-    if isinstance(query.selection, Value):
-        return replace(query, selection=Value(Array((payload,))))
-    return replace(query, selection=Columns((Column("payload", payload),)))
+        items = tree.Array(tuple(tree.Object((("item", expression),)) for expression in query.groups))
+        return replace(
+            query, selection=tree.Columns((tree.Column("groupByItems", items), tree.Column("payload", payload)))
+        )
+    if isinstance(query.selection, tree.Value):
+        return replace(query, selection=tree.Value(tree.Array((payload,))))
+    return replace(query, selection=tree.Columns((tree.Column("payload", payload),)))
 
 
-def _partial(expression: Expression, groups: Sequence[Expression]) -> Expression:
+def _partial(expression: tree.Expression, groups: Sequence[tree.Expression]) -> tree.Expression:
     """What of a part of the SELECT list can be merged over physical partitions."""
-    if expression in groups or isinstance(expression, Constant | Parameter):
+    if expression in groups or isinstance(expression, tree.Constant | tree.Parameter):
         return expression
-    if not isinstance(expression, Call) or not is_aggregate(expression):
+    if not isinstance(expression, tree.Call) or not is_aggregate(expression):
         raise UnsupportedQueryError("Over several physical partitions a SELECT list may not calculate with aggregates.")
-    number = Call("COUNT", expression.arguments)
+    number = tree.Call("COUNT", expression.arguments)
     match expression.name:
         case "AVG":
-            return Object((("item", Object((("sum", Call("SUM", expression.arguments)), ("count", number)))),))
+            return tree.Object(
+                (("item", tree.Object((("sum", tree.Call("SUM", expression.arguments)), ("count", number)))),)
+            )
         case "MIN" | "MAX" as name:
-            return Object((("item", expression), ("item2", Object(((name.lower(), expression), ("count", number))))))
-    return Object((("item", expression),))
+            return tree.Object(
+                (("item", expression), ("item2", tree.Object(((name.lower(), expression), ("count", number)))))
+            )
+    return tree.Object((("item", expression),))
 
 
-def _aggregates(query: Query) -> list[Call]:
+def _aggregates(query: tree.Query) -> list[tree.Call]:
     match query.selection:
-        case Value(expression):
+        case tree.Value(expression):
             candidates = [expression]
-        case Columns(columns):
+        case tree.Columns(columns):
             candidates = [column.expression for column in columns]
-        case Everything():
+        case tree.Everything():
             candidates = []
-    return [part for part in candidates if isinstance(part, Call) and is_aggregate(part)]
+    return [part for part in candidates if isinstance(part, tree.Call) and is_aggregate(part)]
 
 
-def _type(expression: Expression) -> str | None:
-    return _TYPES[expression.name] if isinstance(expression, Call) and is_aggregate(expression) else None
+def _type(expression: tree.Expression) -> str | None:
+    return _TYPES[expression.name] if isinstance(expression, tree.Call) and is_aggregate(expression) else None
 
 
-def _nameless(query: Query) -> Everything | Value:
+def _nameless(query: tree.Query) -> tree.Everything | tree.Value:
     """The selection without names of columns, of which some (`$1`) cannot be written."""
-    return query.selection if isinstance(query.selection, Everything) else Value(selected(query.selection))
+    return query.selection if isinstance(query.selection, tree.Everything) else tree.Value(selected(query.selection))

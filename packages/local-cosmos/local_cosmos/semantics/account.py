@@ -9,10 +9,9 @@ from itertools import count
 from typing import Final
 
 from local_cosmos.semantics import feeds
-from local_cosmos.semantics.bulk import answer_bulk
 from local_cosmos.semantics.change_feed import read_changes
 from local_cosmos.semantics.clock import Clock
-from local_cosmos.semantics.container import Container, Surroundings
+from local_cosmos.semantics.container import Container, Surroundings, answer_bulk
 from local_cosmos.semantics.container_definition import ContainerDefinition
 from local_cosmos.semantics.coverage import CROSSES
 from local_cosmos.semantics.errors import RefusedError, bad_request, conflict, not_found, not_kept
@@ -32,7 +31,7 @@ from local_cosmos.semantics.requests import (
 from local_cosmos.semantics.resource_ids import container_rid, database_rid
 from local_cosmos.semantics.transactions import checked_name
 from local_cosmos.semantics.usage import resource_usage, statistics
-from local_cosmos.storage.keeper import Keeper, KeptDatabase, MemoryKeeper, NotKeptError
+from local_cosmos.storage.keeper import Keeper, KeptDatabase, NotKeptError
 from local_cosmos.values import JsonObject, serialise
 
 
@@ -98,7 +97,7 @@ class Account:
         self._clock = clock
         self._databases: dict[str, Database] = {}
         self._lags: dict[tuple[str, str | None], Lag] = {}
-        self._keeper = keeper or MemoryKeeper()
+        self._keeper = keeper or Keeper()
         self._offers = Offers()
         self._numbers = count((self._keeper.generation << 16) + 1)
         writes = count((self._keeper.generation << 32) + 1)

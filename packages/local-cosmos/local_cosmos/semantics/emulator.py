@@ -14,7 +14,7 @@ from local_cosmos.semantics.history import History
 from local_cosmos.semantics.request_log import RequestLog
 from local_cosmos.semantics.requests import ITEM_OPERATIONS, Reply, Request, refused
 from local_cosmos.semantics.story import Recorder
-from local_cosmos.storage.keeper import Keeper, MemoryKeeper
+from local_cosmos.storage.keeper import Keeper
 
 Manner = Literal["answer", "close", "reset", "hang", "truncate"]
 
@@ -57,7 +57,7 @@ class Emulator:
     elapsed: Callable[[], float]
     observed: bool = True
     latency: float = 0.0
-    keeper: Keeper = field(default_factory=MemoryKeeper)
+    keeper: Keeper = field(default_factory=Keeper)
     recorder: Recorder | None = None
     faults: Faults = field(default_factory=Faults)
     log: RequestLog = field(default_factory=RequestLog)

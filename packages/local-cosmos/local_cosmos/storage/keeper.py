@@ -1,10 +1,9 @@
-"""The port for what may outlive the process: databases, containers, their items, and how far the clock was moved."""
+"""What may outlive the process: databases, containers, their items, and how far the clock was moved."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from local_cosmos.storage.memory import MemoryItemStore
 from local_cosmos.values import JsonObject
@@ -52,28 +51,32 @@ class NotKeptError(Exception):
     """What was to be kept could not be written, such as on a full disk; so it is as it was before."""
 
 
-class Keeper(Protocol):
-    """Keeps an account. Every method is durable, as far as the keeper is, when it returns; or it raises `NotKeptError`, and
-    so do the item stores."""
+class Keeper:
+    """Keeps an account: this one nothing beyond the process, what extends it more.
 
-    generation: int
-    """How often the account was opened before. Numbers are counted anew in each generation and carry it in front, so that no
-    ETag or resource id is ever given twice."""
+    Every method is durable, as far as the keeper is, when it returns; or it raises `NotKeptError`, and so do the item stores.
 
-    is_durable: bool
-    """Whether anything outlives the process."""
+    Attributes:
+        generation: How often the account was opened before. Numbers are counted anew in each generation and carry it in front,
+            so that no ETag or resource id is ever given twice.
+        is_durable: Whether anything outlives the process.
+        clock_advanced: Seconds by which the clock was moved when the account was opened.
+    """
 
-    clock_advanced: float
-    """Seconds by which the clock was moved when the account was opened."""
+    generation = 0
+    is_durable = False
+    clock_advanced = 0.0
 
     def keep_clock(self, advanced: float) -> None:
         """Remember by how many seconds the clock is moved."""
 
     def databases(self) -> Sequence[KeptDatabase]:
         """In the order of their creation."""
+        return ()
 
-    def containers(self, database_rid: str) -> Sequence[KeptContainer]:
+    def containers(self, database_rid: str) -> Sequence[KeptContainer]:  # noqa: ARG002
         """Of one database, in the order of their creation; ranges as of their last commits."""
+        return ()
 
     def keep_database(self, database: KeptDatabase) -> None:
         """A database was created."""
@@ -87,46 +90,9 @@ class Keeper(Protocol):
     def forget_container(self, rid: str) -> None:
         """A container was deleted, with its items."""
 
-    def items(self, container_rid: str) -> MemoryItemStore:
-        """The store of a container's items."""
-
-    def close(self) -> None:
-        """Nothing is kept any more."""
-
-
-class MemoryKeeper:
-    """Keeps nothing beyond the process (see `Keeper`)."""
-
-    generation = 0
-    is_durable = False
-    clock_advanced = 0.0
-
-    def keep_clock(self, advanced: float) -> None:
-        """Do nothing; the same for all that follows."""
-
-    def databases(self) -> Sequence[KeptDatabase]:
-        """None."""
-        return ()
-
-    def containers(self, database_rid: str) -> Sequence[KeptContainer]:  # noqa: ARG002
-        """None."""
-        return ()
-
-    def keep_database(self, database: KeptDatabase) -> None:
-        """Do nothing."""
-
-    def forget_database(self, rid: str) -> None:
-        """Do nothing."""
-
-    def keep_container(self, container: KeptContainer) -> None:
-        """Do nothing."""
-
-    def forget_container(self, rid: str) -> None:
-        """Do nothing."""
-
     def items(self, container_rid: str) -> MemoryItemStore:  # noqa: ARG002
-        """A store in memory."""
+        """The store of a container's items."""
         return MemoryItemStore()
 
     def close(self) -> None:
-        """Do nothing."""
+        """Nothing is kept any more."""

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
-from local_cosmos.storage.keeper import KeptContainer, KeptDatabase, KeptRange, NotKeptError
+from local_cosmos.storage.items import Item
+from local_cosmos.storage.keeper import Keeper, KeptContainer, KeptDatabase, KeptRange, NotKeptError
 from local_cosmos.storage.memory import MemoryItemStore
-from local_cosmos.storage.sqlite_items import SqliteItemStore, transaction
 
 FILE_NAME: Final = "cosmos.sqlite3"
 _LAYOUT: Final = 1
@@ -36,13 +37,18 @@ CREATE TABLE commits (
 ) WITHOUT ROWID;
 """
 
+_WRITE = "INSERT OR REPLACE INTO items VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_DELETE = "DELETE FROM items WHERE container = ? AND key = ? AND id = ?"
+_ADVANCE = "INSERT OR REPLACE INTO commits VALUES (?, ?, ?)"
+_READ = "SELECT key, id, lsn, raw, etag, modified, ordinal, ttl FROM items WHERE container = ? ORDER BY lsn, ordinal"
+
 
 class DataInUseError(Exception):
     """Another process has the directory open, or its file is not one of this version."""
 
 
-class SqliteKeeper:
-    """Keeps an account in a directory (see `Keeper`).
+class SqliteKeeper(Keeper):
+    """Keeps an account in a directory.
 
     Args:
         directory: Made if it does not exist.
@@ -148,3 +154,59 @@ class SqliteKeeper:
             (container_rid, part.low, part.high),
         )
         return replace(part, lsn=max(part.lsn, lsn or 0), parents=tuple(part.parents))
+
+
+class SqliteItemStore(MemoryItemStore):
+    """The items of one container.
+
+    Args:
+        connection: In autocommit mode.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, container_rid: str) -> None:
+        super().__init__()
+        self._connection = connection
+        self._container = container_rid
+        for key, item_id, lsn, *columns in connection.execute(_READ, (container_rid,)):
+            item = Item(item_id.decode("utf-8", "surrogatepass"), *columns)
+            super().commit(key, {item.id: item}, lsn, horizon=lsn)
+
+    def commit(self, effective: str, changes: Mapping[str, Item | None], lsn: int, horizon: int) -> None:
+        """Write items of one partition key under one LSN, in one transaction of SQLite."""
+        execute = self._connection.execute
+        with transaction(self._connection):
+            for item_id, item in changes.items():
+                if item is None:
+                    execute(_DELETE, (self._container, effective, _blob(item_id)))
+                else:
+                    columns = (item.raw, item.etag, item.modified, item.ordinal, item.ttl)
+                    execute(_WRITE, (self._container, effective, _blob(item_id), lsn, *columns))
+            execute(_ADVANCE, (self._container, effective, lsn))
+        super().commit(effective, changes, lsn, horizon)
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All of the block, or nothing.
+
+    Raises:
+        NotKeptError: it could not be written, such as on a full disk.
+    """
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        yield
+        connection.execute("COMMIT")
+    except BaseException as error:
+        if connection.in_transaction:  # From a disk that is full, SQLite mostly rolls back by itself.
+            connection.execute("ROLLBACK")
+        if isinstance(error, sqlite3.OperationalError):
+            raise NotKeptError(
+                f"Nothing was changed, since the directory of --data could not be written: {error}. Make room on its disk, or "
+                "mend what else is wrong with it; then ask again."
+            ) from error
+        raise
+
+
+def _blob(item_id: str) -> bytes:
+    """An id may hold half a surrogate pair, which SQLite's texts may not."""
+    return item_id.encode("utf-8", "surrogatepass")

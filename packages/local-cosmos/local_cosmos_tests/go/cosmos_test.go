@@ -42,20 +42,6 @@ func TestAHierarchicalKeyHasAVersion(t *testing.T) {
 	must(database.CreateContainer(ctx, azcosmos.ContainerProperties{ID: "c", PartitionKeyDefinition: key}, nil))(t)
 }
 
-func TestAQueryOfAKeyFindsItsRows(t *testing.T) {
-	rows := newRows(t)
-	for n := range 5 {
-		create(t, rows, row{ID: fmt.Sprint(n), PK: "p", N: n})
-	}
-	create(t, rows, row{ID: "other", PK: "q", N: 9})
-	options := azcosmos.QueryOptions{QueryParameters: []azcosmos.QueryParameter{{Name: "@least", Value: 2}}, PageSizeHint: 2}
-	query := "SELECT VALUE c.n FROM c WHERE c.n >= @least ORDER BY c.n DESC"
-	found := all[int](t, rows.NewQueryItemsPager(query, azcosmos.NewPartitionKeyString("p"), &options))
-	if !reflect.DeepEqual(found, []int{4, 3, 2}) {
-		t.Errorf("got %v", found)
-	}
-}
-
 func TestAQueryWithoutAKeyFindsTheRowsOfAllPartitions(t *testing.T) {
 	rows := newRows(t)
 	for n := range 12 {
@@ -79,31 +65,6 @@ func TestOfConditionalWritesOneWins(t *testing.T) {
 	must(rows.ReplaceItem(ctx, key, "a", encoded(t, row{ID: "a", PK: "p", N: 1}), &current))(t)
 	_, err := rows.ReplaceItem(ctx, key, "a", encoded(t, row{ID: "a", PK: "p", N: 2}), &current)
 	expectStatus(t, err, 412)
-	_, err = rows.CreateItem(ctx, key, encoded(t, row{ID: "a", PK: "p"}), nil)
-	expectStatus(t, err, 409)
-	patch := azcosmos.PatchOperations{}
-	patch.AppendIncrement("/n", 4)
-	must(rows.PatchItem(ctx, key, "a", patch, nil))(t)
-	var found row
-	if err := json.Unmarshal(must(rows.ReadItem(ctx, key, "a", nil))(t).Value, &found); err != nil || found.N != 5 {
-		t.Errorf("got %+v, %v", found, err)
-	}
-	must(rows.DeleteItem(ctx, key, "a", nil))(t)
-	_, err = rows.ReadItem(ctx, key, "a", nil)
-	expectStatus(t, err, 404)
-}
-
-func TestABatchIsThereAsAWholeOrNotAtAll(t *testing.T) {
-	rows, key := newRows(t), azcosmos.NewPartitionKeyString("p")
-	create(t, rows, row{ID: "a", PK: "p"})
-	batch := rows.NewTransactionalBatch(key)
-	batch.CreateItem(encoded(t, row{ID: "b", PK: "p"}), nil)
-	batch.CreateItem(encoded(t, row{ID: "a", PK: "p"}), nil)
-	if must(rows.ExecuteTransactionalBatch(ctx, batch, nil))(t).Success {
-		t.Error("it succeeded")
-	}
-	_, err := rows.ReadItem(ctx, key, "b", nil)
-	expectStatus(t, err, 404)
 }
 
 func TestThroughputIsReadAndReplaced(t *testing.T) {

@@ -117,8 +117,10 @@ const POINTS = {
     refused(rows.item("a", "points").patch({ condition: "FROM c WHERE c.m > 3", operations: [{ op: "remove", path: "/m" }] }), 412),
   "a patch of what is not there is refused": async () =>
     refused(rows.item("a", "points").patch([{ op: "remove", path: "/none" }]), 400),
-  "an upsert obeys an outdated ETag": async () => {
-    const accessCondition = { type: "IfMatch", condition: '"outdated"' };
+  "an upsert obeys an ETag": async () => {
+    const { etag } = await rows.item("a", "points").read();
+    const accessCondition = { type: "IfMatch", condition: etag };
+    assert.equal((await rows.items.upsert({ id: "a", pk: "points", m: 3 }, { accessCondition })).statusCode, 200);
     await refused(rows.items.upsert({ id: "a", pk: "points" }, { accessCondition }), 412);
   },
   "one that is as known is not sent again": async () => {
@@ -166,19 +168,6 @@ const QUERIES = {
   "a join": async () => assert.deepEqual(
     (await ask("SELECT c.n, t FROM c JOIN t IN c.tags WHERE t != 'even' AND t != 'odd'")).map((one) => `${one.n}`).sort(),
     ITEMS.filter((one) => one.n % 2 === 0).map((one) => one.id).sort()),
-  "a subquery": async () =>
-    assert.deepEqual(await ask("SELECT VALUE ARRAY(SELECT VALUE UPPER(t) FROM t IN c.tags) FROM c WHERE c.id = '4'"), [["EVEN", "4"]]),
-  "EXISTS": async () =>
-    assert.deepEqual(await ask("SELECT VALUE c.id FROM c WHERE EXISTS(SELECT VALUE t FROM t IN c.tags WHERE t = '8')"), ["8"]),
-  "LIKE, BETWEEN and IN": async () => assert.deepEqual((await ask(
-    "SELECT VALUE c.n FROM c WHERE c.name LIKE 'name 1_' AND c.n BETWEEN 11 AND 15 AND c.pk IN ('p1', 'p2')")).sort(), [11, 12]),
-  "null is not undefined": async () => assert.deepEqual(
-    await ask("SELECT IS_NULL(c.place.y) AS y, IS_DEFINED(c.place.z) AS z FROM c WHERE c.id = '0'"), [{ y: true, z: false }]),
-  "functions": async () => assert.deepEqual(
-    await ask("SELECT VALUE [LENGTH(c.name), ROUND(1.5), ARRAY_LENGTH(c.tags), SUBSTRING(c.name, 0, 4)] FROM c WHERE c.id = '2'"),
-    [[6, 2, 2, "name"]]),
-  "ternary and coalescing": async () =>
-    assert.deepEqual(await ask("SELECT VALUE [c.n > 1 ? 'many' : 'few', c.none ?? 'none'] FROM c WHERE c.id = '2'"), [["many", "none"]]),
   "a descending order with a limit": async () =>
     assert.deepEqual(await ask("SELECT TOP 3 VALUE c.n FROM c ORDER BY c.n DESC"), [19, 18, 17]),
   "an offset": async () => assert.deepEqual(await ask("SELECT VALUE c.n FROM c ORDER BY c.n OFFSET 17 LIMIT 5"), [17, 18, 19]),
@@ -190,6 +179,7 @@ const QUERIES = {
   "groups": async () => {
     const groups = await ask("SELECT c.pk, COUNT(1) AS k, AVG(c.n) AS mean FROM c WHERE c.n >= 0 GROUP BY c.pk");
     assert.deepEqual(groups.sort((one, other) => (one.pk < other.pk ? -1 : 1))[4], { pk: "p4", k: 4, mean: 11.5 });
+    assert.deepEqual(await ask("SELECT COUNT(1) AS k, SUM(c.n) AS sum FROM c WHERE c.n >= 0"), [{ k: 20, sum: 190 }]);
   },
   "metrics": async () => {
     const options = { partitionKey: "p1", populateQueryMetrics: true, populateIndexMetrics: true };

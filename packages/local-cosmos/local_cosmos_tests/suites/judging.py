@@ -75,18 +75,22 @@ def causes_in(file: Path) -> list[Cause]:
     return sorted(causes, key=lambda cause: list(_KINDS).index(cause.kind))
 
 
-def without_cause(outcomes: Sequence[Outcome], causes: Sequence[Cause]) -> list[Outcome]:
-    """Failures that no cause names."""
-    judged = {test for cause in causes for test in cause.tests}
-    return [outcome for outcome in outcomes if outcome.outcome == "failed" and outcome.test not in judged]
+def judge(outcomes: Sequence[Outcome], file: Path, page: Path | None, head: Iterator[str]) -> int:
+    """Write a page with a head and the causes of failures, which a file has; 1 if a failure has no cause."""
+    causes = causes_in(file)
+    if page is not None:
+        page.write_text("\n".join([*head, *lines_of(outcomes, causes)]) + "\n", encoding="utf-8")
+    known = {test for cause in causes for test in cause.tests}
+    unknown = [outcome for outcome in outcomes if outcome.outcome == "failed" and outcome.test not in known]
+    for outcome in unknown:
+        print(f"{outcome.test} fails, and `{file.name}` has no cause:\n{outcome.why}\n")
+    return 1 if unknown else 0
 
 
 def lines_of(outcomes: Sequence[Outcome], causes: Sequence[Cause]) -> Iterator[str]:
-    """The part of a page that lists what failed, by cause."""
+    """The part of a page that says how many tests failed, by cause."""
     failed = {outcome.test for outcome in outcomes if outcome.outcome == "failed"}
     for kind, group in groupby(causes, key=lambda cause: cause.kind):
-        found = [(cause, sorted(failed.intersection(cause.tests))) for cause in group]
-        yield from ("", f"## {_KINDS[kind]}: {sum(len(tests) for _, tests in found)}")
-        for cause, tests in found:
-            if tests:
-                yield from ("", cause.cause, "", *(f"- `{test}`" for test in tests))
+        numbers = [(cause.cause, len(failed.intersection(cause.tests))) for cause in group]
+        yield from ("", f"## {_KINDS[kind]}: {sum(number for _, number in numbers)}", "")
+        yield from (f"- {number}: {cause}" for cause, number in numbers if number)

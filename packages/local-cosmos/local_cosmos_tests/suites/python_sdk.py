@@ -23,7 +23,7 @@ from typing import Final
 
 from local_cosmos.inprocess import running_emulator
 from local_cosmos.semantics.account import AccountSettings
-from local_cosmos_tests.suites.judging import DOCS, Cause, Outcome, causes_in, lines_of, outcomes_in, without_cause
+from local_cosmos_tests.suites.judging import DOCS, Outcome, judge, outcomes_in
 
 VERSION: Final = "4.17.1"
 MARKS: Final = "cosmosEmulator or cosmosLong or cosmosQuery"
@@ -32,7 +32,8 @@ CAUSES: Final = Path(__file__).with_suffix(".json")
 _HEAD: Final = """# The tests of the SDK for Python
 
 azure-cosmos {version} comes with its own tests. `python -m local_cosmos_tests.suites.python_sdk` downloads them, runs those
-that are marked for an emulator, for queries and for long runs, and writes this page. Each that fails has its cause below.
+that are marked for an emulator, for queries and for long runs, and writes this page. Each that fails has its cause below;
+`local_cosmos_tests/suites/python_sdk.json` names them.
 
 | tests | run | as the service | not | skipped by the SDK |
 | --- | ---: | ---: | ---: | ---: |"""
@@ -70,13 +71,7 @@ def main() -> int:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         outcomes = list(run((options.folder or Path(temporary)).resolve(), options.chosen))
-    causes = causes_in(CAUSES)
-    if not options.chosen:
-        PAGE.write_text("\n".join(page(outcomes, causes)) + "\n", encoding="utf-8")
-    unknown = without_cause(outcomes, causes)
-    for item in unknown:
-        print(f"{item.test} fails, and `{CAUSES.name}` has no cause:\n{item.why}\n")
-    return 1 if unknown else 0
+    return judge(outcomes, CAUSES, None if options.chosen else PAGE, head(outcomes))
 
 
 def run(folder: Path, chosen: str) -> Iterator[Outcome]:
@@ -125,8 +120,8 @@ def _run_file(file: Path, python: Path, outcomes: Path, chosen: str) -> None:
                 lines.write(json.dumps(cut_off._asdict()) + "\n")
 
 
-def page(outcomes: Sequence[Outcome], causes: Sequence[Cause]) -> Iterator[str]:
-    """The lines of the page."""
+def head(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """The first lines of the page."""
     yield _HEAD.format(version=VERSION)
     asking = [outcome for outcome in outcomes if outcome.requests]
     alone = [outcome for outcome in outcomes if not outcome.requests]
@@ -135,7 +130,6 @@ def page(outcomes: Sequence[Outcome], causes: Sequence[Cause]) -> Iterator[str]:
             sum(item.outcome == ended for item in some) for ended in ("passed", "failed", "skipped")
         )
         yield f"| {name} | {passed + failed} | {passed} | {failed} | {skipped} |"
-    yield from lines_of(outcomes, causes)
 
 
 def _unpack(folder: Path) -> Path:

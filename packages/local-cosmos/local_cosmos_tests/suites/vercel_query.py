@@ -15,18 +15,16 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any, Final
 
-from local_cosmos.semantics.account import AccountSettings
-from local_cosmos.semantics.clock import Clock
-from local_cosmos.semantics.emulator import Emulator
-from local_cosmos.semantics.requests import OperationKind, Reply, Request
-from local_cosmos.values import parse, serialise
-from local_cosmos_tests.suites.judging import DOCS, Cause, Outcome, causes_in, lines_of, outcomes_in, without_cause
+from local_cosmos.semantics.requests import Reply
+from local_cosmos.values import parse
+from local_cosmos_tests.accounts import LocalAccount
+from local_cosmos_tests.suites.judging import DOCS, judge, outcomes_in
 
 REPOSITORY: Final = "https://github.com/vercel/cosmosdb-query"
 COMMIT: Final = "515088a"
@@ -37,7 +35,7 @@ _HEAD: Final = """# The query cases of cosmosdb-query
 
 [cosmosdb-query](https://github.com/vercel/cosmosdb-query) is the engine of vercel's emulator.
 `python -m local_cosmos_tests.suites.vercel_query` runs the cases of its commit {commit} here: {passed} of {all} give what they
-expect. Each that fails has its cause below."""
+expect. Each that fails has its cause below; `local_cosmos_tests/suites/vercel_query.json` names them."""
 
 _COMPILER: Final = "sucrase@3.35.1"
 _OF_ITS_PLANNER: Final = "partition-keys.ts"
@@ -50,45 +48,21 @@ class RefusedError(Exception):
 
 def answer(asked: dict[str, Any]) -> list[Any]:
     """The results of a query over the items of a case."""
-    account = _Account(asked.get("compositeIndexes"))
-    ids = {account.add(item, number): item for number, item in enumerate(asked["items"])}
-    found = account.query({"query": asked["query"], "parameters": asked.get("parameters") or []})
-    return [_as_it_came(entry, ids) for entry in found]
+    composite = asked.get("compositeIndexes")
+    policy: dict[str, Any] = {"indexingPolicy": {"compositeIndexes": composite}} if composite else {}
+    account = LocalAccount(partitionKey={"paths": ["/made"], "kind": "Hash", "version": 2}, **policy)
+    ids = {str(item.get("id", f"made-{number}")): item for number, item in enumerate(asked["items"])}
+    for made, item in ids.items():
+        _answered(account.ask("create", {**item, "id": made, "made": "p"}, "p"))
+    pages = account.pages({"query": asked["query"], "parameters": asked.get("parameters") or []}, "p")
+    return [_as_it_came(entry, ids) for page in pages for entry in _answered(page)["Documents"]]
 
 
-class _Account:
-    """An account with one container of one partition."""
-
-    def __init__(self, composite: list[Any] | None) -> None:
-        self._emulator = Emulator(AccountSettings(), Clock(), lambda: 0.0, observed=False)
-        self._ask("create_database", {"id": "d"})
-        container: dict[str, Any] = {"id": "c", "partitionKey": {"paths": ["/made"], "kind": "Hash", "version": 2}}
-        if composite:
-            container["indexingPolicy"] = {"compositeIndexes": composite}
-        self._ask("create_container", container)
-
-    def add(self, item: dict[str, Any], number: int) -> str:
-        """Create an item, with an id if it has none; returns its id."""
-        made = str(item.get("id", f"made-{number}"))
-        self._ask("create", {**item, "id": made, "made": "p"}, partition_key='["p"]')
-        return made
-
-    def query(self, asked: dict[str, Any]) -> list[Any]:
-        """The results on all pages."""
-        found: list[Any] = []
-        continuation = None
-        while True:
-            reply = self._ask("query", asked, partition_key='["p"]', continuation=continuation)
-            found += parse(reply.body)["Documents"]
-            continuation = reply.continuation
-            if continuation is None:
-                return found
-
-    def _ask(self, operation: OperationKind, content: object, **said: Any) -> Reply:
-        reply = self._emulator.serve(Request(operation, "d", "c", body=serialise(content), **said), 0.0).reply
-        if reply.status not in (200, 201):
-            raise RefusedError(parse(reply.body)["message"])
-        return reply
+def _answered(reply: Reply) -> Any:
+    content = parse(reply.body)
+    if reply.status not in (200, 201):
+        raise RefusedError(content["message"])
+    return content
 
 
 def _as_it_came(value: Any, ids: Mapping[str, dict[str, Any]]) -> Any:
@@ -137,12 +111,9 @@ def main() -> int:
     parser.add_argument("--repository", default=REPOSITORY, help="where Git finds it (default: %(default)s)")
     with tempfile.TemporaryDirectory() as folder:
         outcomes = outcomes_in(run(parser.parse_args().repository, Path(folder)))
-    causes = causes_in(CAUSES)
-    PAGE.write_text("\n".join(page(outcomes, causes)) + "\n", encoding="utf-8")
-    unknown = without_cause(outcomes, causes)
-    for item in unknown:
-        print(f"{item.test} fails, and `{CAUSES.name}` has no cause:\n{item.why}\n")
-    return 1 if unknown else 0
+    passed = sum(outcome.outcome == "passed" for outcome in outcomes)
+    head = _HEAD.format(commit=COMMIT, passed=passed, all=len(outcomes))
+    return judge(outcomes, CAUSES, PAGE, iter([head]))
 
 
 def run(repository: str, folder: Path) -> str:
@@ -169,13 +140,6 @@ def _do(*command: str | Path, **environment: str) -> str:
     """What a command prints."""
     ran = subprocess.run(command, env=os.environ | environment, check=True, stdout=subprocess.PIPE, text=True)
     return str(ran.stdout)
-
-
-def page(outcomes: Sequence[Outcome], causes: Sequence[Cause]) -> Iterator[str]:
-    """The lines of the page."""
-    passed = sum(outcome.outcome == "passed" for outcome in outcomes)
-    yield _HEAD.format(commit=COMMIT, passed=passed, all=len(outcomes))
-    yield from lines_of(outcomes, causes)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from local_service_bus.amqp.authorization import SharedKey
-from local_service_bus.amqp.steps import Step, perform
+from local_service_bus.amqp.steps import Step
 from local_service_bus.broker.agenda import Agenda
 from local_service_bus.broker.broker import Broker
 from local_service_bus.clock import Clock
@@ -43,7 +43,10 @@ class Service:
     def perform(self, step: Step) -> None:
         """Do what a client asks for, or what a fault makes of it."""
         rule = self.faults.strike(step.operation, step.entity, step.message_ids)
-        perform(step, rule, lambda seconds, late: self.after(seconds, late.run))
+        if rule is None:
+            step.run()
+        else:
+            step.run_by(rule, self.after)
 
     def after(self, seconds: float, action: Callable[[], None]) -> None:
         """Do something later, by the broker's clock."""

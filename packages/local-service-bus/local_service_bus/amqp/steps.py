@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
@@ -54,6 +55,25 @@ class Step(ABC):
     def repeat(self) -> None:  # noqa: B027  # Most operations deliver nothing.
         """Deliver the message once more, after all."""
 
+    def run_by(self, rule: FaultRule, delay: Callable[[float, Callable[[], None]], None]) -> None:
+        """Act and answer as a rule wants it to go; `delay` does something after so many seconds."""
+        if rule.action == "cut_before":
+            self.client.cut()
+        elif rule.action == "cut_after":
+            with suppress(RefusedError):  # Whoever asked never hears of it.
+                self.act()
+            self.client.cut()
+        elif rule.action == "lock_lost":
+            self.lose_lock()
+            self.run()
+        elif rule.action == "redeliver":
+            self.run()
+            self.repeat()
+        elif rule.action == "server_busy":
+            self.answer(RefusedError(SERVER_BUSY, f"{self.entity}: the server is busy; wait and try again."))
+        else:
+            delay(rule.seconds, self.run)
+
     def run(self) -> None:
         """Act and answer, as if nothing were wrong. Whoever has gone meanwhile is not served."""
         if not self.client.alive:
@@ -64,36 +84,3 @@ class Step(ABC):
             self.answer(refusal)
         else:
             self.answer(None)
-
-    def run_unanswered(self) -> None:
-        """Act, and let the connection end before the answer."""
-        with suppress(RefusedError):  # Whoever asked never hears of it.
-            self.act()
-        self.client.cut()
-
-
-class Delay(Protocol):
-    """Somebody who does things later."""
-
-    def __call__(self, seconds: float, step: Step) -> None:
-        """Run a step after so many seconds."""
-
-
-def perform(step: Step, rule: FaultRule | None, delay: Delay) -> None:
-    """Run a step as a rule wants it to go."""
-    if rule is None:
-        step.run()
-    elif rule.action == "cut_before":
-        step.client.cut()
-    elif rule.action == "cut_after":
-        step.run_unanswered()
-    elif rule.action == "lock_lost":
-        step.lose_lock()
-        step.run()
-    elif rule.action == "redeliver":
-        step.run()
-        step.repeat()
-    elif rule.action == "server_busy":
-        step.answer(RefusedError(SERVER_BUSY, f"{step.entity}: the server is busy; wait and try again."))
-    else:
-        delay(rule.seconds, step)

@@ -10,12 +10,11 @@ from typing import Final, TypeVar
 from uuid import UUID
 
 from local_service_bus.broker.entrance import Entrance
-from local_service_bus.broker.history import History
+from local_service_bus.broker.history import History, World
 from local_service_bus.broker.messages import Content, Stored
 from local_service_bus.broker.queue import Counts, MessageQueue
 from local_service_bus.broker.refusals import NOT_FOUND, RefusedError
 from local_service_bus.broker.rules import Rules
-from local_service_bus.broker.world import World
 from local_service_bus.topology import Holding, Queue, Topic, Topology
 
 _Entity = TypeVar("_Entity")
@@ -109,14 +108,7 @@ class Broker:
     def _add_queue(self, settings: Queue) -> None:
         numbers = count(1)
         queue = self._add_holding(settings.name, settings, numbers)
-        self._entrances[settings.name.lower()] = Entrance(
-            settings.name,
-            _ToQueue(queue),
-            self._world,
-            numbers,
-            max_bytes=settings.max_bytes,
-            duplicate_window=settings.duplicate_window,
-        )
+        self._entrances[settings.name.lower()] = Entrance(settings, queue.enqueue, self._world, numbers)
 
     def _add_topic(self, settings: Topic) -> None:
         targets = []
@@ -124,15 +116,16 @@ class Broker:
             queue = self._add_holding(f"{settings.name}/Subscriptions/{subscription.name}", subscription, count(1))
             rules = self._rules[queue.address.lower()] = Rules(queue.address, subscription.filters)
             targets.append((rules, queue))
-        fan_out = _ToSubscriptions(settings, targets, self._world)
-        self._entrances[settings.name.lower()] = Entrance(
-            settings.name,
-            fan_out,
-            self._world,
-            count(1),
-            max_bytes=settings.max_bytes,
-            duplicate_window=settings.duplicate_window,
-        )
+
+        def admit(content: Content, number: int, operation: str) -> None:
+            """Give each subscription a copy of a message that came in now, if its rules let it pass."""
+            concerned = [queue for rules, queue in targets if rules.pass_on(content)]
+            stored, outcome = Stored(content, number, self._time), "active" if concerned else "unmatched"
+            self.history.note(stored.enqueued_at, operation, settings.name, stored, outcome)
+            for queue in concerned:
+                queue.enqueue(_shortened(content, settings.time_to_live), operation=operation)
+
+        self._entrances[settings.name.lower()] = Entrance(settings, admit, self._world, count(1))
 
     def _add_holding(self, address: str, settings: Holding, numbers: Iterator[int]) -> MessageQueue:
         dead_letters = MessageQueue(f"{address}/$DeadLetterQueue", settings, self._world, numbers)
@@ -149,38 +142,6 @@ class Broker:
                 f"The messaging entity {address!r} could not be found."  # @azure/service-bus knows it by these words.
             )
             raise RefusedError(NOT_FOUND, f"{told} There is no such {kind}; there are {sorted(known)}.") from None
-
-
-class _ToQueue:
-    """Behind the entrance of a queue."""
-
-    def __init__(self, queue: MessageQueue) -> None:
-        self.requires_session = queue.settings.requires_session
-        self._queue = queue
-
-    def admit(self, content: Content, number: int, operation: str) -> None:
-        """Take a message that came in now."""
-        self._queue.enqueue(content, number, operation)
-
-
-class _ToSubscriptions:
-    """Behind the entrance of a topic: each subscription gets a copy of what its rules let pass."""
-
-    requires_session = False
-
-    def __init__(self, topic: Topic, targets: list[tuple[Rules, MessageQueue]], world: World) -> None:
-        self._topic = topic
-        self._targets = targets
-        self._world = world
-
-    def admit(self, content: Content, number: int, operation: str) -> None:
-        """Give a message that came in now to all whom it concerns."""
-        concerned = [queue for rules, queue in self._targets if rules.pass_on(content)]
-        outcome = "active" if concerned else "unmatched"
-        stored = Stored(content, number, self._world.now())
-        self._world.history.note(stored.enqueued_at, operation, self._topic.name, stored, outcome)
-        for queue in concerned:
-            queue.enqueue(_shortened(content, self._topic.time_to_live), operation=operation)
 
 
 def _shortened(content: Content, time_to_live: float | None) -> Content:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from local_service_bus.broker.agenda import Agenda
+from local_service_bus.broker.history import World
 from local_service_bus.broker.messages import Content, Stored
 from local_service_bus.broker.refusals import (
     ARGUMENT_ERROR,
@@ -15,46 +15,34 @@ from local_service_bus.broker.refusals import (
     TOO_LARGE,
     RefusedError,
 )
-from local_service_bus.broker.world import World
+from local_service_bus.topology import Queue, Topic
 
 LONGEST_ID = 128
 """Characters of a message id or session id, as UTF-16 counts them."""
-
-
-class Target(Protocol):
-    """What is behind an entrance."""
-
-    requires_session: bool
-
-    def admit(self, content: Content, number: int, operation: str) -> None:
-        """Take a message that came in now, under the entrance's number."""
 
 
 class Entrance:
     """The way into a queue or topic.
 
     Args:
+        admit: Takes a message that came in now, with its number and the operation that brought it.
         numbers: The next sequence numbers.
-        max_bytes: The longest message, or batch.
-        duplicate_window: Seconds for which message ids are remembered; None for no time.
     """
 
     def __init__(
         self,
-        address: str,
-        target: Target,
+        settings: Queue | Topic,
+        admit: Callable[[Content, int, str], None],
         world: World,
         numbers: Iterator[int],
-        *,
-        max_bytes: int,
-        duplicate_window: float | None,
     ) -> None:
-        self.address = address
-        self.max_bytes = max_bytes
-        self._target = target
+        self.address = settings.name
+        self.max_bytes = settings.max_bytes
+        self._admit = admit
         self._world = world
         self._numbers = numbers
-        self._window = duplicate_window
+        self._requires_session = isinstance(settings, Queue) and settings.requires_session
+        self._window = settings.duplicate_window
         self._remembered: dict[str, float] = {}
         """Message ids with the time until which they are known, which ascends."""
         self._scheduled: dict[int, Stored] = {}
@@ -82,7 +70,7 @@ class Entrance:
     def repeat(self, contents: Sequence[Content]) -> None:
         """Take messages that were taken already, as if they were others."""
         for content in contents:
-            self._target.admit(content, next(self._numbers), "redeliver")
+            self._admit(content, next(self._numbers), "redeliver")
 
     def cancel(self, numbers: Sequence[int]) -> None:
         """Forget scheduled messages, all or none.
@@ -107,7 +95,7 @@ class Entrance:
         for number in self._agenda.due(now):
             stored = self._scheduled.pop(number, None)
             if stored is not None:  # Otherwise it was cancelled.
-                self._target.admit(stored.content, next(self._numbers), "activate")
+                self._admit(stored.content, next(self._numbers), "activate")
         while self._remembered and (oldest := next(iter(self._remembered))) and self._remembered[oldest] <= now:
             del self._remembered[oldest]
 
@@ -128,7 +116,7 @@ class Entrance:
                     ARGUMENT_ERROR,
                     f"{self.address}: a message id or session id is longer than {LONGEST_ID} characters.",
                 )
-            if self._target.requires_session and content.session_id is None:
+            if self._requires_session and content.session_id is None:
                 raise RefusedError(
                     NOT_ALLOWED, f"{self.address} has sessions, and the message has no session id; set one."
                 )
@@ -146,7 +134,7 @@ class Entrance:
             self._agenda.add(content.scheduled_for, stored.sequence_number)
             self._note(operation, stored, "scheduled")
         else:
-            self._target.admit(content, stored.sequence_number, operation)
+            self._admit(content, stored.sequence_number, operation)
         return stored.sequence_number
 
     def _is_duplicate(self, message_id: str | None, now: float) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
+from uuid import UUID
 
 from local_service_bus.broker.messages import Stored
 
@@ -54,20 +56,8 @@ class History:
     def note(self, time: float, operation: str, entity: str, stored: Stored, outcome: str) -> None:
         """Write one down."""
         self._count += 1
-        content = stored.content
-        self._accepted.append(
-            Accepted(
-                self._count,
-                time,
-                operation,
-                entity,
-                content.message_id,
-                content.session_id,
-                stored.sequence_number,
-                stored.delivery_count,
-                outcome,
-            )
-        )
+        message = (stored.content.message_id, stored.content.session_id, stored.sequence_number, stored.delivery_count)
+        self._accepted.append(Accepted(self._count, time, operation, entity, *message, outcome))
 
     def read(self, after: int = 0) -> list[Accepted]:
         """All after number `after`.
@@ -82,3 +72,17 @@ class History:
                 "those after a later one, or more often."
             )
         return list(islice(self._accepted, after - forgotten, None))
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """The broker's surroundings.
+
+    Attributes:
+        now: Seconds since 1970.
+        new_token: A lock token that was never given before.
+    """
+
+    now: Callable[[], float]
+    new_token: Callable[[], UUID]
+    history: History

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from types import MappingProxyType
@@ -11,10 +11,9 @@ from typing import Final
 from uuid import UUID
 
 from local_service_bus.broker.agenda import Agenda
+from local_service_bus.broker.history import World
 from local_service_bus.broker.messages import Content, DeathCertificate, SessionLock, Stored
 from local_service_bus.broker.refusals import MESSAGE_NOT_FOUND, RefusedError, lock_lost
-from local_service_bus.broker.sessions import Sessions
-from local_service_bus.broker.world import World
 from local_service_bus.topology import Holding
 
 
@@ -58,6 +57,88 @@ class Ready:
         for line in list(self._lines):
             if line is not None and (stored := self.first(line)) is not None:
                 yield line, stored
+
+
+class Sessions:
+    """Who holds which session of a queue, and what state it keeps.
+
+    Args:
+        lock_duration: Seconds.
+        now: Seconds since 1970.
+    """
+
+    def __init__(self, messages: MessageQueue, lock_duration: float, now: Callable[[], float]) -> None:
+        self._messages = messages
+        self._lock_duration = lock_duration
+        self._now = now
+        self._held: dict[str, SessionLock] = {}
+        self._states: dict[str, bytes] = {}
+        self._agenda: Agenda[SessionLock] = Agenda()
+
+    def accept(self, session_id: str) -> SessionLock | None:
+        """Hold a session, whether it has messages or not; None if somebody else does."""
+        return None if session_id in self._held else self._hold(session_id)
+
+    def accept_next(self) -> SessionLock | None:
+        """Hold the free session whose first message has waited longest; None if no free session has messages."""
+        free = [
+            (first.sequence_number, session_id)
+            for session_id, first in self._messages.waiting_sessions()
+            if session_id not in self._held
+        ]
+        return self._hold(min(free)[1]) if free else None
+
+    def renew(self, session: SessionLock) -> None:
+        """Begin its time anew."""
+        session.until = self._now() + self._lock_duration
+        self._agenda.add(session.until, session)
+
+    def close(self, session: SessionLock) -> None:
+        """Its receiver let it go: what it held is there again, and nothing is counted."""
+        self._end(session, self._messages.release)
+
+    def lose(self, session: SessionLock) -> None:
+        """Its time is over: what it held has failed."""
+        self._end(session, self._messages.lose_lock)
+
+    def state(self, session_id: str) -> bytes | None:
+        """What was kept last; None if nothing."""
+        return self._states.get(session_id)
+
+    def keep(self, session_id: str, state: bytes | None) -> None:
+        """Keep a state; None for no longer."""
+        if state is None:
+            self._states.pop(session_id, None)
+        else:
+            self._states[session_id] = state
+
+    def with_state(self) -> set[str]:
+        """The sessions that keep one."""
+        return set(self._states)
+
+    def expire(self) -> None:
+        """End what has not been renewed in time."""
+        now = self._now()
+        for session in self._agenda.due(now):
+            if session.until <= now:
+                self.lose(session)
+
+    def next_time(self) -> float:
+        """When `expire` may have something to do, in seconds since 1970."""
+        return self._agenda.next_time()
+
+    def _hold(self, session_id: str) -> SessionLock:
+        session = SessionLock(session_id, 0.0)
+        self._held[session_id] = session
+        self.renew(session)
+        return session
+
+    def _end(self, session: SessionLock, give_back: Callable[[UUID], None]) -> None:
+        if session.held:
+            session.held = False
+            del self._held[session.session_id]
+            for token in self._messages.held_under(session):
+                give_back(token)
 
 
 _NOTHING: Final[Mapping[str, object]] = MappingProxyType({})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from typing import Final
 
 from local_service_bus.broker.messages import Content
@@ -15,16 +16,7 @@ DEFAULT: Final = "$Default"
 Filter = CorrelationFilter | bool
 """A boolean lets everything pass, or nothing."""
 
-_COMPARED: Final = (
-    "correlation_id",
-    "message_id",
-    "to",
-    "reply_to",
-    "subject",
-    "session_id",
-    "reply_to_session_id",
-    "content_type",
-)
+_COMPARED: Final = tuple({item.name for item in fields(CorrelationFilter)} - {"properties", "rule"})
 
 
 class Rules:

@@ -1,6 +1,5 @@
 // An application of @azure/service-bus, on a local Service Bus with the queues `batches`, `failing` (three deliveries at
-// most), `settled` and
-// `sessions`, and the topic `events` with the subscription `changing`. Environment: SERVICEBUS_CONNECTION.
+// most), `settled` and `sessions`, and the topic `events` with the subscription `changing`. Environment: SERVICEBUS_CONNECTION.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { ServiceBusClient } from "@azure/service-bus";
@@ -8,6 +7,11 @@ import { ServiceBusClient } from "@azure/service-bus";
 const client = new ServiceBusClient(process.env.SERVICEBUS_CONNECTION, { retryOptions: { maxRetries: 0 } });
 const SOON = { maxWaitTimeInMs: 5000 };
 const bodies = (messages) => messages.map((one) => one.body);
+
+/** Links to a queue: they open when they are used, and close with the client. */
+const links = (queue) => [
+  client.createSender(queue), client.createReceiver(queue), client.createReceiver(queue, { subQueueType: "deadLetter" }),
+];
 
 after(() => client.close());
 
@@ -22,8 +26,7 @@ async function receiveAll(receiver, most) {
 }
 
 test("messages that are sent together arrive one by one", async () => {
-  const sender = client.createSender("batches");
-  const receiver = client.createReceiver("batches");
+  const [sender, receiver] = links("batches");
   const numbered = (n) => ({ body: { n }, messageId: `${n}`, applicationProperties: { n }, subject: "numbered" });
   await sender.sendMessages([0, 1, 2].map(numbered));
   const batch = await sender.createMessageBatch();
@@ -35,24 +38,19 @@ test("messages that are sent together arrive one by one", async () => {
   assert.deepEqual(found.map((one) => one.messageId), ["0", "1", "2", "3", "4", "5"]);
   assert.deepEqual(found.map((one) => one.applicationProperties?.n), [0, 1, 2, undefined, undefined, undefined]);
   for (const one of found) await receiver.completeMessage(one);
-  await Promise.all([sender.close(), receiver.close()]);
 });
 
 test("a message whose body is a message stays one message", async () => {
-  const sender = client.createSender("batches");
-  const receiver = client.createReceiver("batches");
+  const [sender, receiver] = links("batches");
   const inner = Buffer.from([0x00, 0x53, 0x77, 0xa1, 0x01, 0x61]); // An AMQP message whose value is "a".
   await sender.sendMessages({ body: inner, messageId: "outer" });
   const [found] = await receiver.receiveMessages(1, SOON);
   assert.deepEqual([...found.body], [...inner]);
   await receiver.completeMessage(found);
-  await Promise.all([sender.close(), receiver.close()]);
 });
 
 test("a message that is abandoned too often is a dead letter", async () => {
-  const sender = client.createSender("failing");
-  const receiver = client.createReceiver("failing");
-  const graves = client.createReceiver("failing", { subQueueType: "deadLetter" });
+  const [sender, receiver, graves] = links("failing");
   await sender.sendMessages({ body: "poison", messageId: "p" });
   for (const failed of [0, 1, 2]) {
     const [found] = await receiver.receiveMessages(1, SOON);
@@ -62,13 +60,10 @@ test("a message that is abandoned too often is a dead letter", async () => {
   const [dead] = await graves.receiveMessages(1, SOON);
   assert.equal(dead.deadLetterReason, "MaxDeliveryCountExceeded");
   await graves.completeMessage(dead);
-  await Promise.all([sender.close(), receiver.close(), graves.close()]);
 });
 
 test("messages are completed, deferred and dead-lettered with their reasons", async () => {
-  const sender = client.createSender("settled");
-  const receiver = client.createReceiver("settled");
-  const graves = client.createReceiver("settled", { subQueueType: "deadLetter" });
+  const [sender, receiver, graves] = links("settled");
   await sender.sendMessages(["a", "b", "c"].map((id) => ({ body: id, messageId: id })));
   const [first, second, third] = await receiveAll(receiver, 3);
   await receiver.completeMessage(first);
@@ -81,13 +76,10 @@ test("messages are completed, deferred and dead-lettered with their reasons", as
   assert.deepEqual([dead.body, dead.deadLetterReason, dead.deadLetterErrorDescription], ["c", "bad", "it is bad"]);
   await graves.completeMessage(dead);
   assert.deepEqual(await receiver.peekMessages(10), []);
-  await Promise.all([sender.close(), receiver.close(), graves.close()]);
 });
 
 test("properties that a receiver sets stay with the message", async () => {
-  const sender = client.createSender("settled");
-  const receiver = client.createReceiver("settled");
-  const graves = client.createReceiver("settled", { subQueueType: "deadLetter" });
+  const [sender, receiver, graves] = links("settled");
   await sender.sendMessages({ body: "x", messageId: "x", applicationProperties: { from: "sender", tried: 0 } });
   const [first] = await receiver.receiveMessages(1, SOON);
   await receiver.abandonMessage(first, { tried: 1 });
@@ -107,30 +99,25 @@ test("properties that a receiver sets stay with the message", async () => {
   const [buried] = await graves.receiveMessages(1, SOON);
   assert.deepEqual([buried.applicationProperties.extra, buried.deadLetterReason], ["link", "worse"]);
   await graves.completeMessage(buried);
-  await Promise.all([sender.close(), receiver.close(), graves.close()]);
 });
 
 test("a message that is sent without an id gets one, and is settled", async () => {
-  const sender = client.createSender("settled");
-  const receiver = client.createReceiver("settled");
+  const [sender, receiver] = links("settled");
   await sender.sendMessages([{ body: "x" }, { body: "y", subject: "s" }]);
   const found = await receiveAll(receiver, 2);
   assert.deepEqual(found.map((one) => [one.body, one.subject]), [["x", undefined], ["y", "s"]]);
   assert.equal(new Set(found.map((one) => one.messageId)).size, 2);
   assert.ok(found.every((one) => one.messageId));
   for (const one of found) await receiver.completeMessage(one);
-  await Promise.all([sender.close(), receiver.close()]);
 });
 
 test("an entity that there is not is not found", async () => {
   const sender = client.createSender("nowhere");
   await assert.rejects(sender.sendMessages({ body: 1 }), { code: "MessagingEntityNotFound" });
-  await sender.close();
 });
 
 test("a client knows by its code what was refused", async () => {
-  const sender = client.createSender("settled");
-  const receiver = client.createReceiver("settled");
+  const [sender, receiver] = links("settled");
   await sender.sendMessages({ body: "x", messageId: "lost" });
   const [found] = await receiver.receiveMessages(1, SOON);
   await receiver.completeMessage(found);
@@ -138,7 +125,6 @@ test("a client knows by its code what was refused", async () => {
   await assert.rejects(receiver.receiveDeferredMessages(found.sequenceNumber), { code: "MessageNotFound" });
   await assert.rejects(sender.cancelScheduledMessages(found.sequenceNumber), { code: "MessageNotFound" });
   await assert.rejects(sender.sendMessages({ body: Buffer.alloc(300_000) }), { code: "MessageSizeExceeded" });
-  await Promise.all([sender.close(), receiver.close()]);
 });
 
 test("the rules of a subscription change while it runs", async () => {
@@ -160,7 +146,6 @@ test("the rules of a subscription change while it runs", async () => {
   const found = await receiver.receiveMessages(3, SOON);
   assert.deepEqual(bodies(found), [1]);
   await receiver.completeMessage(found[0]);
-  await Promise.all([sender.close(), receiver.close()]);
 });
 
 test("a session gives its messages in order, and nobody else", async () => {
@@ -173,5 +158,4 @@ test("a session gives its messages in order, and nobody else", async () => {
   for (const one of found) await receiver.completeMessage(one);
   await receiver.setSessionState({ done: 2 });
   assert.deepEqual(await receiver.getSessionState(), { done: 2 });
-  await Promise.all([sender.close(), receiver.close()]);
 });

@@ -43,14 +43,6 @@ class BulkTest {
     }
 
     @Test
-    void a_delete_with_the_etag_that_was_read_deletes() {
-        LocalAccount.createItems(container, 0, 20);
-        Map<String, Integer> statuses = perform(read().stream().map(row -> delete(row, row.get("_etag").asText())));
-        assertEquals(20, statuses.values().stream().filter(status -> status == 204).count());
-        assertTrue(read().isEmpty());
-    }
-
-    @Test
     void a_delete_with_a_stale_etag_says_412_and_keeps_the_item_while_the_others_go() {
         LocalAccount.createItems(container, 0, 4);
         Map<String, Integer> statuses = perform(

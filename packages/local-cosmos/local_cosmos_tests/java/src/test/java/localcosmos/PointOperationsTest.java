@@ -3,8 +3,10 @@ package localcosmos;
 import static localcosmos.LocalAccount.item;
 import static localcosmos.LocalAccount.keyOf;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
+import com.azure.cosmos.ConsistencyLevel;
 import com.azure.cosmos.CosmosAsyncContainer;
 import com.azure.cosmos.CosmosException;
 import com.azure.cosmos.models.CosmosBatch;
@@ -13,7 +15,10 @@ import com.azure.cosmos.models.CosmosItemIdentity;
 import com.azure.cosmos.models.CosmosItemRequestOptions;
 import com.azure.cosmos.models.CosmosItemResponse;
 import com.azure.cosmos.models.CosmosPatchOperations;
+import com.azure.cosmos.models.CosmosQueryRequestOptions;
 import com.azure.cosmos.models.PartitionKey;
+import com.azure.cosmos.models.PartitionKeyDefinition;
+import com.azure.cosmos.models.PartitionKeyDefinitionVersion;
 import com.azure.cosmos.models.UniqueKey;
 import com.azure.cosmos.models.UniqueKeyPolicy;
 import com.fasterxml.jackson.databind.node.ObjectNode;
@@ -32,24 +37,15 @@ class PointOperationsTest {
     }
 
     @Test
-    void a_delete_with_the_current_etag_deletes() {
-        String etag = container.createItem(item(1)).block().getETag();
-        assertEquals(204, delete(1, etag).getStatusCode());
-        assertEquals(404, status(() -> read(1)));
-    }
-
-    @Test
-    void a_delete_with_a_stale_etag_says_412_and_keeps_the_item() {
+    void a_delete_says_412_to_a_stale_etag_and_404_once_the_current_one_has_deleted_the_item() {
         String stale = container.createItem(item(1)).block().getETag();
-        container.upsertItem(item(1)).block();
+        String current = container.upsertItem(item(1)).block().getETag();
         assertEquals(412, status(() -> delete(1, stale)));
         assertEquals(1, read(1).get("n").asInt());
-    }
-
-    @Test
-    void a_delete_of_an_absent_item_says_404_with_an_etag_or_without() {
+        assertEquals(204, delete(1, current).getStatusCode());
+        assertEquals(404, status(() -> read(1)));
         assertEquals(404, status(() -> delete(1, null)));
-        assertEquals(404, status(() -> delete(1, "\"x\"")));
+        assertEquals(404, status(() -> delete(1, current)));
     }
 
     @Test
@@ -107,6 +103,40 @@ class PointOperationsTest {
         assertEquals(IntStream.range(10, 30).boxed().toList(), Connector.numbers(found));
     }
 
+    @Test
+    void a_container_is_created_without_a_version_of_its_partition_key() {
+        CosmosAsyncContainer container = LocalAccount.createContainerOfVersion1(3);
+        PartitionKeyDefinition key = container.read().block().getProperties().getPartitionKeyDefinition();
+        assertNotEquals(PartitionKeyDefinitionVersion.V2, key.getVersion());
+        assertEquals("/pk", key.getPaths().get(0));
+        LocalAccount.createItems(container, 0, 12);
+        for (int n = 0; n < 12; n++) {
+            String id = Integer.toString(n);
+            assertEquals(id, container.readItem(id, keyOf(n), ObjectNode.class).block().getItem().get("id").asText());
+            assertEquals(List.of(n), numbers(container, new CosmosQueryRequestOptions().setPartitionKey(keyOf(n))));
+        }
+        List<Integer> all = numbers(container, new CosmosQueryRequestOptions());
+        assertEquals(IntStream.range(0, 12).boxed().toList(), all);
+    }
+
+    @Test
+    void the_level_of_the_account_is_session_and_a_read_may_ask_for_less_but_not_for_more() {
+        CosmosAsyncContainer container = LocalAccount.createContainer(1);
+        container.createItem(item(1)).block();
+        assertEquals(200, read(container, null).getStatusCode());
+        assertEquals(200, read(container, ConsistencyLevel.EVENTUAL).getStatusCode());
+        CosmosException refused =
+            assertThrows(CosmosException.class, () -> read(container, ConsistencyLevel.STRONG));
+        assertEquals(400, refused.getStatusCode());
+    }
+
+    @Test
+    void a_read_sends_the_session_token_of_the_write_before_it() {
+        CosmosAsyncContainer container = LocalAccount.createContainer(2);
+        String written = container.createItem(item(1)).block().getSessionToken();
+        assertEquals(written, read(container, null).getSessionToken());
+    }
+
     private static ObjectNode person(String id, String email) {
         return item(0).put("id", id).put("pk", "p").put("email", email);
     }
@@ -122,5 +152,15 @@ class PointOperationsTest {
 
     private static int status(Executable operation) {
         return assertThrows(CosmosException.class, operation).getStatusCode();
+    }
+
+    private static List<Integer> numbers(CosmosAsyncContainer container, CosmosQueryRequestOptions options) {
+        String query = "SELECT VALUE c.n FROM c ORDER BY c.n";
+        return container.queryItems(query, options, Integer.class).collectList().block();
+    }
+
+    private static CosmosItemResponse<ObjectNode> read(CosmosAsyncContainer container, ConsistencyLevel level) {
+        CosmosItemRequestOptions options = new CosmosItemRequestOptions().setConsistencyLevel(level);
+        return container.readItem("1", keyOf(1), options, ObjectNode.class).block();
     }
 }

@@ -1,11 +1,8 @@
 package localcosmos;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertThrows;
-import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.azure.cosmos.CosmosAsyncContainer;
-import com.azure.cosmos.CosmosException;
 import com.azure.cosmos.models.CosmosQueryRequestOptions;
 import com.azure.cosmos.models.FeedResponse;
 import com.azure.cosmos.models.SqlParameter;
@@ -155,14 +152,6 @@ class QueryPlansTest {
             .collectList()
             .block();
         assertEquals(List.of(3), rows.stream().map(JsonNode::asInt).toList());
-    }
-
-    @Test
-    void what_is_not_supported_is_refused_by_name() {
-        CosmosException refused = assertThrows(
-            CosmosException.class, () -> query("SELECT * FROM c WHERE ST_ISVALID(c.id)"));
-        assertEquals(400, refused.getStatusCode());
-        assertTrue(refused.getMessage().contains("ST_ISVALID"), refused.getMessage());
     }
 
     private static List<JsonNode> query(String text) {
