@@ -172,15 +172,19 @@ def explore(
         ConfigurationError: a message has no entity type; `leave_out` names neither a message type nor an entity type of this
             application; or yieldcheck is missing.
     """
-    try:
-        from yieldcheck import check  # noqa: PLC0415  # Only explorations need it.
-    except ImportError:
-        raise ConfigurationError(
-            "explore(...) needs the package yieldcheck, which exactlyonce-dev brings: install it."
-        ) from None
     bounds = Bounds(instances, faults, interruptions, may_fail, releases, _left_out(app, leave_out), reduced)
-    began, tell, judge = perf_counter(), progress or _Line(), _Judge(app, invariant, in_the_end)
+    judge = _Judge(app, invariant, in_the_end)
     application = Application(app, waiting_in(app, messages), judge, bounds)
+    return _explored(application, bounds, judge, most_states, progress or _Line())
+
+
+def _explored(
+    application: Application, bounds: Bounds, judge: _Judge, most_states: int, tell: Callable[[Progress], None]
+) -> Explored:
+    """Search for each number of faults and interruptions, until a story breaks an invariant, or to the end."""
+    from yieldcheck import check  # noqa: PLC0415  # As for the application.
+
+    began = perf_counter()
 
     def search(faults: int, interruptions: int) -> Report[State, Move]:
         application.allow(faults, interruptions)
@@ -188,7 +192,7 @@ def explore(
             application,
             most_states,
             show=lambda report: tell(Progress(report.states, report.depth, perf_counter() - began)),
-            split=(lambda state: state.split) if reduced else None,
+            split=(lambda state: state.split) if bounds.reduced else None,
         )
 
     for allowed in bounds.allowed():  # The simplest stories first: a story with fewer faults says more.

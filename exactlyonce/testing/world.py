@@ -222,8 +222,9 @@ def _marked(ref: EntityRef, before: Ledger, ledger: Ledger) -> Iterator[Commit]:
 
 
 def _of_companion(version: Version, before: list[_Told], batch: str, entries: dict[tuple[str, str], Commit]) -> _Told:
-    type, *partition, id = json.loads((version.companion or {})["entity"])
-    companion = read_companion(EntityRef(type, tuple(partition), id), version.companion or {})
+    document = version.companion or {}
+    type, *partition, id = json.loads(document["entity"])
+    companion = read_companion(EntityRef(type, tuple(partition), id), document)
     match companion:
         case NumberedMessage(held=None, message=None):
             return _Told(version.document, skipped=(companion.entity, (companion.channel, companion.number)))

@@ -79,7 +79,7 @@ class CompanionContract:
         assert await owing(store, entity) == ()
         assert await store.perform(HasCompanions(entity)) is False
 
-    async def test_who_asks_for_nothing_gets_nothing(self, store: AsyncStore) -> None:
+    async def test_a_question_for_nothing_has_no_answer(self, store: AsyncStore) -> None:
         entity = owned_entity()
         saved = await together(store, entity, an_entry(entity, 1))
         assert await companions_of(store, entity, token=saved.token) == ()

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from exactlyonce.attempt import Before, Finished, Handled, Memory, Work
 from exactlyonce.effects.effect import Begin, Begun, Effect, Opened, Step
 from exactlyonce.effects.library import CloseNumbers, FindPaid, OpenNumbers
-from exactlyonce.errors import ExactlyOnceError
+from exactlyonce.errors import ConfigurationError, ExactlyOnceError
 from exactlyonce.handling.runner import AgeCheck, Runner
 from exactlyonce.records.outbox import Output, named_after
 from exactlyonce.testing.app import App
@@ -171,7 +171,12 @@ class Application:
     def __init__(
         self, app: App, waiting: list[Waiting], judge: Callable[[Application, State], str | None], bounds: Bounds
     ) -> None:
-        from yieldcheck import Situations  # noqa: PLC0415  # Only `explore` needs it.
+        try:
+            from yieldcheck import Situations  # noqa: PLC0415  # Only `explore` needs it.
+        except ImportError:
+            raise ConfigurationError(
+                "explore(...) needs the package yieldcheck, which exactlyonce-dev brings: install it."
+            ) from None
 
         entities = {entity.name: entity for entity in app.once.entities}
         self._routes = app.host.parts.routes
