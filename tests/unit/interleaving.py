@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from random import Random
 from typing import Any
 
-from exactlyonce import Destination
 from exactlyonce.attempt import Again, Memory
 from exactlyonce.effects.effect import UNKNOWN, Begin, Begun, Effect, Step, Together
-from exactlyonce.effects.entity import PUBLISHED, Publish
 from exactlyonce.effects.library import CloseNumbers, FindPaid, FoundBooks, OpenNumbers, ReadBooks, WriteBook, Written
 from exactlyonce.records.library import BOOK_DIGITS
-from exactlyonce.records.outbox import Output, books_of
+from exactlyonce.records.outbox import books_of
 from exactlyonce.stores.memory.store import Fate, MemoryStore
-from exactlyonce.testing.world import SeededTrouble, World
+from exactlyonce.testing.world import SeededTrouble
 from tests.unit.bookkeeping import Bookkeeper
 
 PROCESSES = 2
@@ -47,18 +45,12 @@ class Interleaving:
 
     Args:
         random: the source of chance.
-        destinations: where handlers may send to.
     """
 
-    def __init__(
-        self,
-        random: Random,
-        destinations: Iterable[Destination],
-    ) -> None:
+    def __init__(self, random: Random) -> None:
         self.random = random
         self.now = NOW
         self.store = MemoryStore(lambda: self.now, SeededTrouble(random, FATES, stale=0.3, lag=3))
-        self.world = World(destinations, store=self.store)
         self.jobs: list[Job] = []
         self.performed: set[type[Effect[Any]]] = set()
         self.books = [self._begun_book() for _ in range(PROCESSES)]
@@ -122,7 +114,7 @@ class Interleaving:
         self.jobs.remove(job)
         job.ended(result)
 
-    def perform(self, effect: Effect[Any], book: Bookkeeper) -> Any:  # noqa: PLR0911
+    def perform(self, effect: Effect[Any], book: Bookkeeper) -> Any:
         match effect:
             case Together():
                 return self.perform(effect.first, book), self.perform(effect.second, book)
@@ -138,22 +130,8 @@ class Interleaving:
                 return Begun(
                     self.now, tuple(f"{self.random.getrandbits(64):016x}" for _ in range(len(messages) + more))
                 )
-            case Publish(outputs=outputs):
-                return self.publish(outputs)
             case _:
                 return self.store.perform(effect)
-
-    def publish(self, outputs: tuple[Output, ...]) -> Any:
-        arrived, known = (True, True)
-        if self.store._trouble is not PEACE:
-            arrived, known = self.random.choices([(True, True), (True, False), (False, False)], [0.9, 0.05, 0.05])[0]
-        if arrived:
-            for output in outputs:
-                self.arrive(output)
-        return PUBLISHED if known else UNKNOWN
-
-    def arrive(self, output: Output) -> None:
-        self.world.transport.queues[output.destination].append(output)
 
 
 def unfenced(_entity: Any, view: Any, _absent: Any) -> Step[Memory | Again]:

@@ -122,19 +122,6 @@ def test_a_book_that_was_begun_is_not_written_again_for_its_first_number(process
     assert opened.given == (transaction(begun[0].id, 1),)
 
 
-def test_a_book_that_could_not_be_begun_is_written_when_a_number_is_asked_for(process: Process) -> None:
-    async def begin() -> None:
-        process.books.begin()
-        await asyncio.sleep(0)
-
-    process.answers = lambda _: UNKNOWN
-    process.run(begin())
-    process.run(begin())
-    assert len(process.written) == 1
-    process.answers = process.store.perform
-    assert process.open() == (transaction(process.written[0].id, 1),)
-
-
 def test_what_only_an_operator_can_change_is_raised(process: Process) -> None:
     process.answers = lambda _: ConfigurationError("no container")
     with pytest.raises(ConfigurationError, match="no container"):
@@ -191,16 +178,6 @@ def test_a_book_that_is_used_now_and_then_is_never_silent_for_longer(process: Pr
     assert max(later - earlier for earlier, later in pairwise(times)) <= 600
 
 
-def test_after_a_pause_a_book_is_written_in_time_from_the_first_number_that_closes(process: Process) -> None:
-    process.close(*process.open())
-    process.after(hours=1)
-    process.close(*process.open())
-    process.after(minutes=9)
-    assert len(process.written) == 2
-    process.after(minutes=2)
-    assert len(process.written) == 3
-
-
 def test_a_number_that_stays_open_is_told_as_stuck_at_two_minutes_an_hour_and_every_day(process: Process) -> None:
     (tx,) = process.open()
     process.after(minutes=1.9)
@@ -224,18 +201,6 @@ def test_a_stuck_number_is_not_told_again_by_every_book_that_is_written(process:
     process.after(seconds=0)
     assert [book.stuck for book in process.written] == [(), (1,), ()]
     assert process.written[-1].open == (1,)
-
-
-def test_numbers_that_close_while_a_book_is_written_are_in_the_next_one(process: Process) -> None:
-    numbers = process.open(more=PROVED_EVERY + 1)
-    process.delay = 5
-    process.close(*numbers[:PROVED_EVERY])
-    process.after(seconds=2)
-    process.close(numbers[-1])
-    process.after(seconds=4)
-    assert process.stored(numbers[0]).open == (PROVED_EVERY + 1,)
-    process.after(minutes=11)
-    assert process.stored(numbers[0]).open == ()
 
 
 def test_a_write_that_is_not_answered_is_made_again_after_a_pause(process: Process) -> None:
@@ -284,16 +249,6 @@ def test_a_book_ends_before_its_numbers_have_too_many_digits(process: Process, m
     process.close(*numbers[:3])
     process.after(seconds=0)
     assert process.stored(numbers[0]).ended
-
-
-def test_a_later_version_without_an_entry_closes_its_number_and_the_same_version_does_not(process: Process) -> None:
-    (tx,) = process.open(7)
-    (other,) = process.open(7, entity=OTHER)
-    process.paid(7)
-    process.paid(8, tx)
-    assert process.paid(7, tx, other) == frozenset()
-    process.paid(8)
-    assert process.paid(7, tx, other) == {tx}
 
 
 def test_books_of_others_are_read_where_a_copy_needs_it_or_three_owe_for_a_minute(process: Process) -> None:

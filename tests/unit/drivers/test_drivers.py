@@ -13,11 +13,11 @@ import pytest
 from exactlyonce import ConfigurationError, Outbox
 from exactlyonce.attempt import Again, Finished, Memory, Settled, Work
 from exactlyonce.blobs.port import AwaitedBlobs, MemoryBlobs
-from exactlyonce.drivers.driver import AsyncDriver, Backoff, BlockingDriver, Pause, Retrying
+from exactlyonce.drivers.driver import AsyncDriver, Backoff, BlockingDriver, Retrying
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.runtime import Runtime
-from exactlyonce.effects.effect import Awaited, Begin, Busy, Effect, Reply, Step, Together
-from exactlyonce.effects.entity import PUBLISHED, LoadEntity, Publish, SaveEntity
+from exactlyonce.effects.effect import Awaited, Begin, Effect, Step, Together
+from exactlyonce.effects.entity import PUBLISHED, LoadEntity, Publish
 from exactlyonce.effects.library import KEPT, DeleteBlobs, HasPages, WriteOnce
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
@@ -93,43 +93,6 @@ async def test_both_drivers_give_the_same_result_and_leave_the_same_world(seed: 
     assert one.clock.now() == other.clock.now() > AT
 
 
-class Slow(Awaited):
-    """Loading waits until somebody else has begun to look for pages."""
-
-    def __init__(self, store: MemoryStore) -> None:
-        super().__init__(store)
-        self.looking = asyncio.Event()
-
-    async def perform(self, effect: Effect[Reply]) -> Reply | Busy:
-        if isinstance(effect, LoadEntity):
-            await self.looking.wait()
-        elif isinstance(effect, HasPages):
-            self.looking.set()
-        return await super().perform(effect)
-
-
-async def test_the_async_driver_makes_two_requests_concurrently() -> None:
-    setting = Setting()
-    store = Slow(MemoryStore(setting.clock.now))
-    driver = AsyncDriver(store, setting.publisher, setting.runtime)
-    loaded, found = await driver.run(looking())
-    assert (loaded.document, found) == (None, False)
-
-
-class Gate(Awaited):
-    """Stops before a save is sent, until it is cancelled."""
-
-    def __init__(self, store: MemoryStore) -> None:
-        super().__init__(store)
-        self.reached = asyncio.Event()
-
-    async def perform(self, effect: Effect[Reply]) -> Reply | Busy:
-        if isinstance(effect, SaveEntity):
-            self.reached.set()
-            await asyncio.Event().wait()
-        return await super().perform(effect)
-
-
 async def test_settling_a_message_does_not_pay_what_another_one_owes() -> None:
     """An outbox that is told in part would close the numbers of the rest."""
     setting, refuses = Setting(), True
@@ -147,42 +110,6 @@ async def test_settling_a_message_does_not_pay_what_another_one_owes() -> None:
     assert len(transport.queues["receipts"]) == 1
     assert isinstance(await driver.run(attempt(deposit("m-1"))), Finished)
     assert len({output.id for output in transport.queues["receipts"]}) == 2
-
-
-async def test_cancelling_ends_the_attempt_between_two_effects() -> None:
-    setting = Setting()
-    store = Gate(MemoryStore(setting.clock.now))
-    asked: list[Effect[Any]] = []
-    driver = AsyncDriver(store, setting.publisher, setting.runtime)
-    task = asyncio.create_task(driver.run(watched(attempt(deposit("m-1")), asked)))
-    await store.reached.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert type(asked[-1]).__name__ == "SaveEntity"
-    assert setting.transport.queues == {}
-
-
-async def test_both_drivers_raise_the_exception_of_a_generator() -> None:
-    def failing() -> Step[None]:
-        yield from Begin(more=1)
-        raise KeyError("mine")
-
-    setting = Setting()
-    with pytest.raises(KeyError):
-        await AsyncDriver(Awaited(setting.store), setting.publisher, setting.runtime).run(failing())
-    with pytest.raises(KeyError):
-        BlockingDriver(setting.store, setting.publish, setting.runtime).run(failing())
-
-
-def test_waiting_moves_the_clock_and_nothing_else() -> None:
-    def waiting() -> Step[str]:
-        yield from Pause(2.5)
-        begun = yield from Begin(("web/1",), more=1)
-        return f"{begun.at.second}.{begun.at.microsecond} {len(set(begun.transactions))}"
-
-    setting = Setting()
-    assert BlockingDriver(setting.store, setting.publish, setting.runtime).run(waiting()) == "2.500000 2"
 
 
 def test_the_blocking_driver_makes_concurrent_requests_one_after_the_other() -> None:

@@ -1,4 +1,4 @@
-"""Lanes: which messages share a commit, which deliveries fail, and what is remembered of an entity."""
+"""Lanes: which messages share a commit, which deliveries fail, and what is remembered of entities within a budget of bytes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import pytest
 from exactlyonce import ExactlyOnceError, TryAgainLater
 from exactlyonce.attempt import Again, Finished, Memory, Remembered, Work
 from exactlyonce.drivers.driver import AsyncDriver, Backoff, Pause, Retrying
-from exactlyonce.drivers.lanes import Lanes, Processed
+from exactlyonce.drivers.lanes import Lanes, Memories, Processed
 from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.effect import Awaited, Opened, Step
 from exactlyonce.effects.library import CloseNumbers, FoundBooks, OpenNumbers, ReadBooks
 from exactlyonce.errors import HandlerFailed
+from exactlyonce.records.ledger import EntityView, Ledger
 from exactlyonce.records.outbox import number_of
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.world import ManualClock
@@ -23,8 +24,6 @@ from exactlyonce.values.envelope import EntityRef, key_of
 from exactlyonce.values.frozen_json import Json
 from tests.samples import deposit
 from tests.unit.drivers.waiting import ENTITY, turn
-
-OTHER = EntityRef("account", ("b",), "b")
 
 
 class PanicException(BaseException):
@@ -108,16 +107,6 @@ async def test_messages_that_arrive_while_a_commit_is_under_way_share_the_next_o
     assert rest[3].done()
 
 
-async def test_two_entities_do_not_wait_for_each_other(setting: Setting) -> None:
-    one = setting.deliver("m-1")
-    await setting.after(0.6)
-    other = setting.deliver("m-2", OTHER)
-    await setting.after(0.4)
-    assert (one.done(), other.done()) == (True, False)
-    await setting.after(0.6)
-    assert other.done()
-
-
 async def test_partition_values_that_python_takes_for_equal_are_different_entities(setting: Setting) -> None:
     one, other = EntityRef("flag", (1,), "x"), EntityRef("flag", (True,), "x")
     setting.deliver("m-1", one)
@@ -162,17 +151,6 @@ async def test_an_error_of_the_group_fails_each_delivery_with_its_message(settin
         assert isinstance(error, TryAgainLater)
         assert str(error) == f"Message {key}: busy"
         assert str(error.__cause__) == "busy"
-
-
-async def test_an_unexpected_error_fails_its_delivery_and_the_lane_goes_on(setting: Setting) -> None:
-    setting.strategy.error = KeyError("bug")
-    tasks = [setting.deliver("m-1")]
-    await setting.after(0)
-    tasks.append(setting.deliver("m-2"))
-    await setting.after(1)
-    assert isinstance(tasks[0].exception(), KeyError)
-    await setting.after(1)
-    assert tasks[1].exception() is None
 
 
 @pytest.mark.parametrize("raised", [KeyError("bug"), SystemExit(3), GeneratorExit(), PanicException(), StopIteration()])
@@ -252,22 +230,6 @@ async def test_an_entity_is_remembered_from_one_message_to_the_next(setting: Set
     assert [memory.saved for memory in setting.strategy.memories] == [None, saved]
 
 
-async def test_remembered_documents_take_no_more_than_the_budget(setting: Setting) -> None:
-    saved = setting.strategy.saved = Remembered(Json.of("x" * 2_000), "1")
-    for id, entity in (("m-1", ENTITY), ("m-2", OTHER), ("m-3", OTHER), ("m-4", ENTITY)):
-        setting.deliver(id, entity)
-        await setting.after(1)
-    assert [memory.saved for memory in setting.strategy.memories] == [None, None, saved, None]
-
-
-async def test_no_task_is_left_of_what_is_done(setting: Setting) -> None:
-    before = asyncio.all_tasks()
-    for number in range(5):
-        setting.deliver(f"m-{number}", EntityRef("account", (f"{number}",), f"{number}"))
-    await setting.after(1)
-    assert asyncio.all_tasks() == before
-
-
 async def test_quiescing_waits_for_attempts_under_way(setting: Setting) -> None:
     delivery = setting.deliver("m-1")
     await turn()
@@ -294,9 +256,50 @@ async def test_quiescing_writes_the_book_and_abandoning_does_not() -> None:
         assert [book.used for book in found.books] == [1 if ends == "quiesce" else 0]
 
 
-async def test_abandoning_cancels_every_waiting_caller(setting: Setting) -> None:
-    tasks = [setting.deliver(f"m-{number}") for number in range(5)]
-    await setting.after(0.5)
-    setting.lanes.abandon()
-    await turn()
-    assert all(task.cancelled() for task in tasks)
+def memory(bytes: int = 1_000, etag: str = "1") -> Memory:
+    return Memory(saved=Remembered(Json.of("x" * (bytes - 2)), etag))
+
+
+def test_a_memory_is_taken_once() -> None:
+    memories = Memories(10_000)
+    memories.keep("a", memory())
+    assert memories.take("a") == memory()
+    assert memories.take("a") == Memory()
+    assert memories.size == 0
+
+
+def test_the_least_recently_used_leave_first() -> None:
+    memories = Memories(3 * 1_500)
+    for key in "abc":
+        memories.keep(key, memory())
+    memories.keep("a", memories.take("a"))
+    memories.keep("d", memory())
+    assert [memories.take(key) for key in "abcd"] == [memory(), Memory(), memory(), memory()]
+
+
+def test_a_newer_memory_takes_the_place_of_an_older_one() -> None:
+    memories = Memories(10_000)
+    memories.keep("a", memory())
+    memories.keep("a", memory(2_000, "2"))
+    assert memories.size == 2_500
+    assert memories.take("a") == memory(2_000, "2")
+
+
+def test_a_document_whose_parts_are_kept_counts_three_times() -> None:
+    saved = Remembered(Json.of("x" * 998), "1", parts=EntityView(None, Ledger()))
+    memories = Memories(3_500)
+    memories.keep("a", Memory(saved=saved))
+    assert memories.size == 3_500
+
+
+def test_what_says_nothing_or_is_too_large_is_not_kept() -> None:
+    memories = Memories(1_499)
+    memories.keep("a", Memory(entity_token="0:-1#4"))
+    memories.keep("b", memory())
+    assert memories.size == 0
+
+
+def test_without_a_budget_nothing_is_kept() -> None:
+    memories = Memories(0)
+    memories.keep("a", memory())
+    assert memories.take("a") == Memory()

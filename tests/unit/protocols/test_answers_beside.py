@@ -18,7 +18,7 @@ from exactlyonce.effects.companions import (
     SaveBatch,
 )
 from exactlyonce.effects.effect import UNKNOWN
-from exactlyonce.effects.entity import Conflict, Publish
+from exactlyonce.effects.entity import Publish
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.steps.clean import clean_companions
@@ -108,40 +108,12 @@ def test_another_body_under_a_known_key_gets_the_answer_of_the_first(script: Scr
     assert not played.finished.failed
 
 
-def test_a_retry_publishes_first_what_its_record_owes(script: Script, strategy: Strategy) -> None:
-    refused = attempt(script, strategy, request("k-1"), replies={Publish: UNKNOWN})
-    assert refused.again.reason == "the outputs could not be published"
-    still = attempt(script, strategy, request("k-1"), replies={Publish: UNKNOWN})
-    assert still.again.reason == "owed outputs could not be published"
-    played = attempt(script, strategy, request("k-1"))
-    assert len(played.only(Publish).outputs) == 1
-    assert played.finished.answers == (("http/k-1", answer(1)),)
-    assert not attempt(script, strategy, request("k-1")).all(Publish)
-
-
 def test_a_sweep_publishes_what_a_request_owes(script: Script, strategy: Strategy) -> None:
     assert strategy.unfinished == ("companions",)
     attempt(script, strategy, request("k-1"), replies={Publish: UNKNOWN})
     assert len(swept(script, strategy).only(Publish).outputs) == 1
     assert kept(script, strategy).owed is None
     assert not swept(script, strategy).all(Publish)
-
-
-@pytest.mark.parametrize("reply", [UNKNOWN, Conflict(None)])
-def test_what_an_attempt_computed_is_no_answer_unless_its_commit_is_acknowledged(
-    script: Script, strategy: Strategy, reply: object
-) -> None:
-    assert attempt(script, strategy, request("k-1"), replies={SaveBatch: reply}).again.answers == ()
-
-
-def test_one_attempt_answers_retries_and_first_requests(script: Script, strategy: Strategy) -> None:
-    attempt(script, strategy, request("k-1"))
-    queued = replace(request("k-3"), asked=None)
-    attempt(script, strategy, queued)
-    played = attempt(script, strategy, request("k-1"), queued, request("k-2"))
-    assert dict(played.finished.answers) == {"http/k-1": answer(1), "http/k-2": answer(3)}
-    assert played.finished.processed == ("http/k-2",)
-    assert len(played.all(FindEntries)) == (strategy == STREAM)
 
 
 def test_a_failing_request_leaves_the_answers_of_the_others(script: Script, strategy: Strategy) -> None:

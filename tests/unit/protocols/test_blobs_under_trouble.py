@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from random import Random
 from typing import Any
@@ -54,7 +53,7 @@ class History(Interleaving):
     """One random history of an entity whose messages write a blob each."""
 
     def __init__(self, seed: int, name: str) -> None:
-        super().__init__(Random(seed), ())
+        super().__init__(Random(seed))
         self.protocol, self.strategy = STRATEGIES[name]
         self.blobs = MemoryBlobs(lambda: self.now)
         self.late: list[WriteOnce] = []
@@ -143,38 +142,6 @@ def test_blobs_of_committed_attempts_stay_and_those_of_lost_ones_go(name: str, s
 def test_without_its_fence_clean_up_is_convicted(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cleaning, "fence", unfenced)
     assert any(History(seed, name).play() for seed in range(100))
-
-
-class Forgetful(History):
-    """Its clean-up reads the proofs of commits in any view, not in one at the token."""
-
-    def cleaning(self) -> Step[Any]:
-        step, reply = super().cleaning(), None
-        while True:
-            try:
-                effect = step.send(reply)
-            except StopIteration as finished:
-                return finished.value
-            if isinstance(effect, (FindBlobs, LoadCompanions)):
-                effect = replace(effect, token=None)
-            reply = yield effect
-
-
-@pytest.mark.parametrize("name", STRATEGIES)
-def test_without_the_token_clean_up_is_convicted(name: str) -> None:
-    assert any(Forgetful(seed, name).play() for seed in range(200))
-
-
-class Trusting(History):
-    """Believes that what the ledger does not name was lost."""
-
-    def perform(self, effect: Effect[Any], book: Bookkeeper) -> Any:
-        reply = super().perform(effect, book)
-        return frozenset() if isinstance(effect, FindBlobs) else reply
-
-
-def test_without_the_pages_clean_up_is_convicted() -> None:
-    assert any(Trusting(seed, "outbox of one").play() for seed in range(20))
 
 
 def test_the_histories_are_eventful() -> None:

@@ -395,11 +395,6 @@ def test_the_size_of_outputs_covers_what_they_take_in_a_document(outputs: tuple[
     assert size(outputs) - size(()) <= sum(output.size for output in outputs)
 
 
-def test_the_body_of_an_entity_passes_through_untouched() -> None:
-    body = Json.of({"z": [1.0, {"y": None}], "id": "game-7", "a": "ü"})
-    assert read_entity(GAME, entity_document(body, Ledger())).body == body
-
-
 def test_an_absent_entity_has_an_empty_ledger_and_a_foreign_document_none() -> None:
     assert read_entity(GAME, None).ledger == Ledger()
     foreign = read_entity(GAME, Json.of({"id": "game-7"}))

@@ -7,17 +7,16 @@ from typing import Any
 
 import pytest
 
-from exactlyonce import ConfigurationError, Outbox
+from exactlyonce import Outbox
 from exactlyonce.attempt import Memory
-from exactlyonce.effects.companions import FoundCompanions, HasCompanions, LoadCompanions, SaveBatch
+from exactlyonce.effects.companions import HasCompanions, LoadCompanions, SaveBatch
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
-from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
+from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, SaveEntity
 from exactlyonce.effects.library import KEPT, DeleteBlobs, FindBlobs, HasPages
-from exactlyonce.errors import DamagedDocument, LedgerRemoved
+from exactlyonce.errors import LedgerRemoved
 from exactlyonce.protocols.outbox import draft
 from exactlyonce.protocols.steps.clean import CleanedBlobs, blob_candidates, clean_blobs
 from exactlyonce.records.blobs import Author, ListedBlob
-from exactlyonce.records.ledger import Ledger, entity_document
 from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json
 from tests.asking import BY_NAME
@@ -66,19 +65,6 @@ def test_blobs_of_committed_attempts_stay_wherever_the_commit_is_recorded(protoc
     assert gallery.left == ["tx-1", "tx-2", "tx-3", "tx-4"]
 
 
-@PROTOCOL
-def test_of_two_attempts_at_one_message_the_one_that_was_committed_keeps_its_blob(protocol: str) -> None:
-    gallery = Gallery(protocol)
-    gallery.crash(1)
-    gallery.paint(1)
-    gallery.crash(2)
-    gallery.paint(2)
-    gallery.paint(3)
-    assert gallery.left == ["tx-1", "tx-2", "tx-3", "tx-4", "tx-5"]
-    gallery.clean()
-    assert gallery.left == ["tx-2", "tx-4", "tx-5"]
-
-
 def test_what_the_ledger_records_is_looked_for_nowhere_else() -> None:
     gallery = Gallery()
     gallery.paint(1)
@@ -87,16 +73,6 @@ def test_what_the_ledger_records_is_looked_for_nowhere_else() -> None:
     assert (played.kinds, played.result.names) == ([LoadEntity], ())
     gallery.crash(4)
     assert gallery.clean().only(FindBlobs).transactions == (tx(4),)
-
-
-def test_pages_are_read_at_the_ledgers_token_since_an_older_view_may_miss_them() -> None:
-    gallery = Gallery()
-    for number in range(1, 5):
-        gallery.paint(number)
-    found = gallery.clean().only(FindBlobs)
-    (page,) = gallery.pages
-    assert gallery.ledger.token is not None
-    assert (sorted(found.transactions), found.token) == (sorted(page.blobs), gallery.ledger.token)
 
 
 @COMPANIONS
@@ -134,20 +110,6 @@ def test_without_the_fence_nothing_is_deleted(protocol: str, reply: Any) -> None
 
 
 @PROTOCOL
-def test_in_a_view_that_is_old_everything_looks_lost_but_no_fence_holds(protocol: str) -> None:
-    gallery = Gallery(protocol)
-    gallery.paint(1)
-    before = gallery.store.perform(LoadEntity(ENTITY))
-    gallery.paint(2)
-    nothing = {FindBlobs: frozenset(), LoadCompanions: FoundCompanions(())}
-    for old in (before, Loaded(None, None, 0, "0:-1#0")):
-        played = gallery.clean(replies={LoadEntity: old, **nothing})
-        assert played.kinds[-1] is SaveEntity
-        assert played.again.reason
-    assert gallery.left == ["tx-1", "tx-2"]
-
-
-@PROTOCOL
 def test_an_attempt_that_comes_to_its_commit_after_the_fence_commits_no_more(protocol: str) -> None:
     gallery = Gallery(protocol)
     late = gallery.crash(1)
@@ -161,33 +123,6 @@ def test_an_attempt_that_comes_to_its_commit_after_the_fence_commits_no_more(pro
 
 
 @PROTOCOL
-def test_an_attempt_that_commits_before_the_fence_keeps_its_blob(protocol: str) -> None:
-    gallery = Gallery(protocol)
-    late = gallery.crash(1)
-
-    def commit_first(effect: SaveEntity) -> Any:
-        commit = late.send(KEPT)
-        assert isinstance(gallery.usual(commit), Saved)
-        return gallery.usual(effect)
-
-    assert gallery.clean(replies={SaveEntity: commit_first}).again.reason
-    assert gallery.left == ["tx-1"]
-    gallery.clean()
-    assert gallery.left == ["tx-1"]
-
-
-@PROTOCOL
-def test_an_entity_that_never_was_is_fenced_by_a_tombstone(protocol: str) -> None:
-    gallery = Gallery(protocol)
-    gallery.crash(1)
-    gallery.clean()
-    assert gallery.document == entity_document(
-        ABSENT, Ledger(type="account", entity=ENTITY.key, deleted=True, protocol=protocol)
-    )
-    assert gallery.left == []
-
-
-@PROTOCOL
 def test_where_the_ledger_was_removed_nobody_knows_so_nothing_is_deleted(protocol: str) -> None:
     gallery = Gallery(protocol)
     for number in range(1, 5):
@@ -197,34 +132,6 @@ def test_where_the_ledger_was_removed_nobody_knows_so_nothing_is_deleted(protoco
         gallery.clean()
     assert gallery.clean(replies={HAS[protocol]: UNKNOWN}).again.reason
     assert len(gallery.left) == 4
-
-
-def test_what_was_committed_before_the_ledger_was_removed_is_known_by_its_page() -> None:
-    """The view that is asked whether there are pages may be old; the read that decides is another."""
-    gallery = Gallery()
-    for number in range(1, 5):
-        gallery.paint(number)
-    gallery.put(Json.of({"id": "a", "owner": "a", "total": 2}))
-    gallery.clean(replies={HasPages: False})
-    assert {tx(int(name.removeprefix("tx-"))) for name in gallery.left} == {*gallery.pages[0].blobs}
-
-
-def test_a_damaged_document_stops_everything() -> None:
-    gallery = Gallery()
-    gallery.paint(1)
-    gallery.put(Json.of({"id": "a", "owner": "a", "_ledger": "gone"}))
-    with pytest.raises(DamagedDocument):
-        gallery.clean()
-    assert gallery.left == ["tx-1"]
-
-
-def test_an_entity_of_another_protocol_is_refused() -> None:
-    gallery = Gallery("stream")
-    gallery.paint(1)
-    gallery.strategy = Outbox()
-    with pytest.raises(ConfigurationError, match="'stream'"):
-        gallery.clean()
-    assert gallery.left == ["tx-1"]
 
 
 def test_blobs_of_other_entities_and_of_nobody_are_left_alone() -> None:
@@ -240,17 +147,6 @@ def test_blobs_of_other_entities_and_of_nobody_are_left_alone() -> None:
     assert gallery.play(clean_blobs(ENTITY, candidates[:2], ABSENT, Memory(), Outbox())).kinds == [LoadEntity]
 
 
-def test_a_message_that_a_read_model_held_names_the_attempt_that_handled_it() -> None:
-    gallery = Gallery("resequencer")
-    gallery.paint(2)
-    gallery.crash(1)
-    gallery.paint(1)
-    assert gallery.left == ["tx-2", "tx-3", "tx-4", "tx-5"]
-    played = gallery.clean()
-    assert gallery.left == ["tx-4", "tx-5"]
-    assert len(played.only(LoadCompanions).ids) == 2
-
-
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_attempts_at_the_very_same_time_are_distinguished_by_their_transactions(protocol: str) -> None:
     gallery = Gallery(protocol)
@@ -259,15 +155,6 @@ def test_attempts_at_the_very_same_time_are_distinguished_by_their_transactions(
     gallery.paint(1)
     gallery.clean()
     assert gallery.left == ["tx-2"]
-
-
-def test_where_a_read_model_cannot_distinguish_two_attempts_the_blobs_of_both_stay() -> None:
-    gallery = Gallery("resequencer")
-    gallery.tick = timedelta(0)
-    gallery.crash(1)
-    gallery.paint(1)
-    assert gallery.clean().result.names == ()
-    assert gallery.left == ["tx-1", "tx-2"]
 
 
 def test_blobs_of_a_read_model_that_do_not_say_what_would_record_their_commit_are_not_judged() -> None:
@@ -279,15 +166,6 @@ def test_blobs_of_a_read_model_that_do_not_say_what_would_record_their_commit_ar
     saying = ListedBlob("account/a/tx-2/x", Author(ENTITY, "web/m-2", "tx-2", AT, "numbered:a:web:a:2"), old)
     played = gallery.play(clean_blobs(ENTITY, (silent, saying), ABSENT, Memory(), BY_NAME["resequencer"]))
     assert played.result.names == ("account/a/tx-2/x",)
-
-
-def test_what_it_learned_is_remembered() -> None:
-    gallery = Gallery()
-    gallery.crash(1)
-    fenced = gallery.clean()
-    assert fenced.result.memory == Memory(entity_token="0:-1#1")
-    looked = gallery.clean(memory=fenced.result.memory)
-    assert (looked.kinds, looked.only(LoadEntity).token) == ([LoadEntity], "0:-1#1")
 
 
 def listed(hours: float, author: Author | None = Author(ENTITY, "web/m-1", "tx-1", AT)) -> ListedBlob:  # noqa: B008
@@ -307,3 +185,13 @@ def test_candidates_are_grouped_by_entity_also_where_python_takes_two_for_one() 
     ]
     found = blob_candidates(blobs, horizon=timedelta(hours=1), retention=timedelta(days=20))
     assert found == {entity.key: (blobs[number], blobs[number + 3]) for number, entity in enumerate(entities)}
+
+
+def test_pages_are_read_at_the_ledgers_token_since_an_older_view_may_miss_them() -> None:
+    gallery = Gallery()
+    for number in range(1, 5):
+        gallery.paint(number)
+    found = gallery.clean().only(FindBlobs)
+    (page,) = gallery.pages
+    assert gallery.ledger.token is not None
+    assert (sorted(found.transactions), found.token) == (sorted(page.blobs), gallery.ledger.token)

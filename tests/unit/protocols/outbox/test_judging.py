@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
-from typing import Any
 
 import pytest
 
@@ -12,14 +13,14 @@ from exactlyonce import Colocated, Destination, Envelope, VersionStream
 from exactlyonce.attempt import Strategy
 from exactlyonce.drivers.overdue import place_of
 from exactlyonce.drivers.runtime import StoreTime
-from exactlyonce.effects.effect import UNKNOWN, Effect
-from exactlyonce.effects.library import LoadParked, Park
-from exactlyonce.errors import MessageFromTheFuture, TooOldToJudge, UndatedMessage
+from exactlyonce.effects.companions import DeleteCompanions, FoundCompanions, LoadCompanions
+from exactlyonce.effects.library import LoadParked
+from exactlyonce.errors import DamagedDocument, MessageFromTheFuture, TooOldToJudge, UndatedMessage
 from exactlyonce.protocols.outbox.protocol import Outbox
+from exactlyonce.records.companions import entry_id
 from exactlyonce.testing.world import InstantClock, ManualClock, World
 from exactlyonce.values.envelope import key_of, message_hash
-from exactlyonce.values.lifetimes import Lifetimes
-from tests.asking import unhandled
+from exactlyonce.values.lifetimes import Lifetimes, Retention
 from tests.samples import SENT, accounts, deposit
 from tests.unit.script import ENTITY
 
@@ -33,10 +34,13 @@ SECOND = timedelta(seconds=1)
 class Shop:
     """Accounts on a strategy; the queue takes what is sent, or does not answer."""
 
-    def __init__(self, strategy: Strategy) -> None:
+    def __init__(self, strategy: Strategy, lifetimes: Lifetimes | None = None) -> None:
         self.open = True
         self.world = World(
-            (Destination("receipts"),), clock=InstantClock(SENT), outcome=lambda _: (self.open, self.open)
+            (Destination("receipts"),),
+            clock=InstantClock(SENT),
+            outcome=lambda _: (self.open, self.open),
+            lifetimes=lifetimes,
         )
         self.kind = accounts(strategy)
         self.process = self.world.process()
@@ -74,65 +78,33 @@ class Shop:
 
 @pytest.mark.parametrize("strategy", FORGETFUL, ids=repr)
 class TestReceivers:
-    async def test_one_that_is_as_old_as_can_be_judged_is_processed(self, strategy: Strategy) -> None:
+    @pytest.mark.parametrize(
+        ("time", "error"),
+        [
+            (SENT, None),
+            (SENT - SECOND, TooOldToJudge),
+            (None, UndatedMessage),
+            (SENT + OLDEST + timedelta(days=1, seconds=1), MessageFromTheFuture),
+        ],
+        ids=["as old as can be judged", "older", "without a time", "from the future"],
+    )
+    async def test_one_that_cannot_be_judged_changes_nothing(
+        self, strategy: Strategy, time: datetime | None, error: type[Exception] | None
+    ) -> None:
         shop = Shop(strategy)
         shop.later(OLDEST)
-        await shop.deliver(deposit("m-1"))
-        assert shop.commits == [message_hash("web/m-1")]
-
-    async def test_one_that_is_older_changes_nothing(self, strategy: Strategy) -> None:
-        shop = Shop(strategy)
-        shop.later(OLDEST + SECOND)
-        with pytest.raises(
-            TooOldToJudge, match=r"^Message web/m-1 on entity account/a: It came about 28 days, 23:55:01 ago"
-        ):
-            await shop.deliver(deposit("m-1"))
-        assert shop.commits == []
-
-    async def test_one_without_a_time_changes_nothing(self, strategy: Strategy) -> None:
-        shop = Shop(strategy)
-        with pytest.raises(UndatedMessage):
-            await shop.deliver(replace(deposit("m-1"), time=None))
-        assert shop.commits == []
-
-    async def test_one_from_the_future_changes_nothing(self, strategy: Strategy) -> None:
-        shop = Shop(strategy)
-        with pytest.raises(MessageFromTheFuture):
-            await shop.deliver(replace(deposit("m-1"), time=SENT + timedelta(days=1, seconds=1)))
-        assert shop.commits == []
-
-    async def test_a_duplicate_of_any_age_that_is_still_known_is_acknowledged(self, strategy: Strategy) -> None:
-        shop = Shop(strategy)
-        await shop.deliver(deposit("m-1"))
-        shop.later(timedelta(days=100))
-        await shop.deliver(deposit("m-1"))
-        assert shop.commits == [message_hash("web/m-1")]
-
-    async def test_the_others_of_its_group_are_committed_without_it(self, strategy: Strategy) -> None:
-        shop = Shop(strategy)
-        shop.later(OLDEST + SECOND)
-        with pytest.raises(TooOldToJudge):
-            await shop.deliver(deposit("m-1"))
-        await shop.deliver(replace(deposit("m-2"), time=shop.world.clock.now()))
-        assert shop.commits == [message_hash("web/m-2")]
+        with nullcontext() if error is None else pytest.raises(error) as caught:
+            await shop.deliver(replace(deposit("m-1"), time=time))
+        if error is TooOldToJudge:
+            assert caught is not None
+            assert str(caught.value).startswith(
+                "Message web/m-1 on entity account/a: It came about 28 days, 23:55:01 ago"
+            )
+        assert shop.commits == ([message_hash("web/m-1")] if error is None else [])
 
 
 @pytest.mark.parametrize("strategy", FORGETFUL, ids=repr)
 class TestSenders:
-    async def test_what_is_owed_for_as_long_as_may_be_is_published(self, strategy: Strategy) -> None:
-        shop = Shop(strategy)
-        await shop.leave_owing(deposit("m-1"))
-        shop.later(SENDABLE - timedelta(minutes=1))
-        await shop.deliver(deposit("m-1"))
-        assert (len(shop.world.published), shop.parked) == (1, [])
-
-    async def test_what_is_owed_for_longer_is_parked_and_its_copy_acknowledged(self, strategy: Strategy) -> None:
-        shop = Shop(strategy)
-        await shop.leave_owing(deposit("m-1", answers=2))
-        shop.later(SENDABLE + SECOND)
-        await shop.deliver(deposit("m-1", answers=2))
-        assert (len(shop.world.published), len(shop.parked)) == (0, 2)
-
     async def test_a_parked_output_keeps_where_it_was_to_go_and_why_it_did_not(self, strategy: Strategy) -> None:
         shop = Shop(strategy)
         await shop.leave_owing(deposit("m-1"))
@@ -148,29 +120,26 @@ class TestSenders:
         )
 
 
-@pytest.mark.parametrize("strategy", [Outbox(), Colocated()], ids=repr)
-async def test_the_sweeper_pays_by_parking_what_is_too_old(strategy: Strategy) -> None:
-    shop = Shop(strategy)
-    await shop.leave_owing(deposit("m-1"))
-    shop.later(SENDABLE + SECOND)
-    await shop.process.run(ENTITY, lambda memory: strategy.sweep(unhandled(ENTITY), memory))
-    assert (len(shop.world.published), len(shop.parked)) == (0, 1)
-    assert shop.world.facts().owing == frozenset()
-
-
-async def test_what_could_not_be_parked_stays_owed() -> None:
-    shop = Shop(Outbox())
-    await shop.leave_owing(deposit("m-1"))
-    shop.later(SENDABLE + SECOND)
-    perform = shop.world.store.perform
-
-    def unparked(effect: Effect[Any]) -> Any:
-        return UNKNOWN if isinstance(effect, Park) else perform(effect)
-
-    shop.world.store.perform = unparked  # type: ignore[method-assign]
-    with pytest.raises(Exception, match="owed outputs could not be published"):
-        await shop.deliver(deposit("m-1"))
-    assert shop.world.facts().owing
+@pytest.mark.parametrize("forgets", [True, False], ids=["old", "young"])
+async def test_of_a_group_only_the_copy_is_refused_whose_way_back_clean_up_has_begun_to_take(forgets: bool) -> None:
+    shop = Shop(VersionStream(2), Lifetimes(Retention(timedelta(days=16))))
+    for number in (1, 2, 3):
+        await shop.deliver(deposit(f"m-{number}"))
+    shop.later(timedelta(days=16.5 if forgets else 14))
+    ids = (entry_id(ENTITY, "web/m-2"),)  # Clean-up was stopped when it had deleted the second entry.
+    found = shop.world.store.perform(LoadCompanions(ENTITY, ids))
+    assert isinstance(found, FoundCompanions)
+    shop.world.store.perform(DeleteCompanions(ENTITY, tuple((ids[0], etag) for _, etag in found.companions)))
+    fresh = replace(deposit("m-4"), time=shop.world.clock.now())
+    copy, new = await asyncio.gather(shop.deliver(deposit("m-1")), shop.deliver(fresh), return_exceptions=True)
+    if forgets:
+        assert isinstance(copy, TooOldToJudge)
+        assert "web/m-1 on entity account/a was processed as version 1" in str(copy)
+        assert (new, shop.commits.count(message_hash("web/m-1")), len(shop.commits)) == (None, 1, 4)
+    else:  # That was not clean-up.
+        assert isinstance(copy, DamagedDocument)
+        assert isinstance(new, DamagedDocument)
+        assert len(shop.commits) == 3
 
 
 class TestTheStoresTime:

@@ -76,33 +76,12 @@ def test_a_release_has_a_mark_and_what_it_sends_an_id_that_derives_from_it() -> 
     assert output.id == Envelope.read(output.envelope.text).id == derived_id(ENTITY, release.hash, 0)
 
 
-def test_more_may_be_due_so_it_goes_on_at_once() -> None:
-    again = swept(keeper("k-1")).again
-    assert (again.reason, again.progressed) == ("more may be due", True)
-
-
-def test_what_may_not_have_been_published_is_owed_like_all_outputs() -> None:
-    script = keeper("k-1")
-    swept(script, {Publish: UNKNOWN})
-    assert (len(script.ledger.outbox), script.ledger.kept) == (1, ())
-    played = swept(script)
-    assert played.requests == [LoadEntity, Publish, SaveEntity]
-    assert len({output.id for output in script.published}) == 1
-
-
 @pytest.mark.parametrize("reply", [UNKNOWN, Conflict("0:-1#9"), Conflict(None)])
 def test_without_an_acknowledged_commit_nothing_is_published_and_nothing_progressed(reply: Any) -> None:
     script = keeper("k-1")
     played = swept(script, {SaveEntity: reply})
     assert not played.again.progressed
     assert not script.published
-
-
-@pytest.mark.parametrize("reply", [BEHIND, UNKNOWN])
-def test_without_the_stored_messages_nothing_is_committed(reply: Any) -> None:
-    played = swept(keeper("k-1"), {LoadStaged: reply})
-    assert played.again.reason == "kept messages could not be read"
-    assert not played.all(SaveEntity)
 
 
 def test_before_they_are_due_nothing_is_read() -> None:
@@ -138,3 +117,15 @@ def test_what_is_owed_is_published_and_what_cannot_be_released_is_reported_all_t
     assert played.only(Publish).outputs
     assert [type(error) for _, error in played.finished.stopped] == [DamagedDocument]
     assert [item.id for item in script.ledger.kept] == ["k-1"]
+
+
+@pytest.mark.parametrize("reply", [BEHIND, UNKNOWN])
+def test_without_the_stored_messages_nothing_is_committed(reply: Any) -> None:
+    played = swept(keeper("k-1"), {LoadStaged: reply})
+    assert played.again.reason == "kept messages could not be read"
+    assert not played.all(SaveEntity)
+
+
+def test_more_may_be_due_so_it_goes_on_at_once() -> None:
+    again = swept(keeper("k-1")).again
+    assert (again.reason, again.progressed) == ("more may be due", True)

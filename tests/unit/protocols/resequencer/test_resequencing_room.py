@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from exactlyonce import Destination, Envelope, TryAgainLater
 from exactlyonce.attempt import Again, Before, Finished, Handle, Handled, Memory, Work
-from exactlyonce.effects.companions import LoadCompanions, SaveBatch
+from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.entity import LoadEntity, Publish
 from exactlyonce.effects.library import KEPT, WriteOnce
@@ -21,7 +20,6 @@ from exactlyonce.protocols.resequencer import release as resequencing
 from exactlyonce.protocols.resequencer.release import BATCH_DOCUMENTS
 from exactlyonce.protocols.steps.batch import BATCH_BYTES
 from exactlyonce.records.blobs import Blob
-from exactlyonce.records.companions import NumberedMessage
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Ledger, entity_document
 from exactlyonce.records.outbox import Sequence, channel_id
 from exactlyonce.values.envelope import message_hash
@@ -29,8 +27,6 @@ from exactlyonce.values.frozen_json import Json
 from tests.unit.boards import BOARD, BOARDS, RESEQUENCER, SCREENS, Readers, received, scored, size_of
 from tests.unit.bookkeeping import tx
 from tests.unit.script import AT, Played, numbers
-
-HALF_A_DOCUMENT = MAX_DOCUMENT_BYTES // 2
 
 
 def shown(readers: Readers) -> list[int]:
@@ -58,61 +54,6 @@ class TestWhatItSends:
         assert tuple(other.owed_outputs(BOARD, readers.ledger.to, readers.ledger.sequences)) == outputs[2:]
         assert readers.book.open == {}
 
-    def test_the_next_commit_drops_what_was_published(self) -> None:
-        readers = Readers()
-        memory = readers.attempted(scored(1, answers=1)).finished.memory
-        played = readers.attempted(scored(2), memory=memory)
-        assert played.requests == [LoadEntity, SaveBatch]
-        assert readers.ledger.outbox == ()
-        assert played.finished.memory == Memory(entity_token="0:-1#4")
-
-    def test_what_a_crashed_process_owed_is_published_first(self) -> None:
-        readers = Readers()
-        readers.attempted(scored(1, answers=1), replies={Publish: UNKNOWN})
-        played = readers.attempted(scored(2, answers=1))
-        assert played.requests == [LoadEntity, Publish, SaveBatch, Publish]
-        assert shown(readers) == [1, 2]
-        assert [entry.cause for entry in readers.ledger.outbox] == [message_hash("s/m-2")]
-
-    def test_so_it_is_by_a_copy_that_commits_nothing(self) -> None:
-        readers = Readers()
-        first = readers.attempted(scored(1, answers=1), replies={Publish: UNKNOWN})
-        assert not readers.book.pays(tx(1))
-        played = readers.attempted(scored(1, answers=1), memory=first.again.memory)
-        assert played.requests == [LoadEntity, Publish, LoadCompanions]
-        assert (shown(readers), readers.book.pays(tx(1))) == ([1], True)
-
-    def test_its_own_numbers_go_on(self) -> None:
-        readers = Readers(
-            routes=Routes.to(
-                (Destination("screens", to="screen", entity_by=lambda _: "1", ordered=True),), SCREENS.limits
-            )
-        )
-        readers.delivered(scored(1, answers=1), scored(2, answers=2))
-        readers.delivered(scored(4, answers=1))
-        readers.delivered(scored(3, answers=1, ends=True))
-        assert list(dict.fromkeys(numbers(readers.published))) == [1, 2, 3, 4, 5]
-        assert readers.ledger.sequences == (Sequence("screens", "screen/1", channel_id(AT, tx(1), 0), 5),)
-
-    def test_while_that_may_not_have_arrived_nothing_else_is_done(self) -> None:
-        readers = Readers()
-        readers.attempted(scored(1, answers=1), replies={Publish: UNKNOWN})
-        played = readers.attempted(scored(2), replies={Publish: UNKNOWN})
-        assert played.requests == [LoadEntity, Publish]
-        assert not readers.book.pays(tx(1))
-
-    def test_what_this_process_published_is_not_published_again(self) -> None:
-        readers = Readers()
-        memory = readers.attempted(scored(1, answers=1)).finished.memory
-        assert readers.attempted(scored(1), memory=memory).requests == [LoadEntity, LoadCompanions]
-
-    def test_what_is_only_held_sends_nothing(self) -> None:
-        readers = Readers()
-        hold(readers, 2, answers=1)
-        assert shown(readers) == []
-        readers.delivered(scored(1, answers=1))
-        assert shown(readers) == [1, 2]
-
     @pytest.mark.parametrize("reply", [KEPT, UNKNOWN])
     def test_its_blobs_are_written_before_the_commit_that_refers_to_them(self, reply: Any) -> None:
         readers = Readers()
@@ -133,6 +74,18 @@ class TestWhatItSends:
         assert readers.delivered(scored(1)).stopped == ()
         assert shown(readers) == [2, 3, 4]
         assert readers.seen == ["1", "2", "3", "4"]
+
+    def test_its_own_numbers_go_on(self) -> None:
+        readers = Readers(
+            routes=Routes.to(
+                (Destination("screens", to="screen", entity_by=lambda _: "1", ordered=True),), SCREENS.limits
+            )
+        )
+        readers.delivered(scored(1, answers=1), scored(2, answers=2))
+        readers.delivered(scored(4, answers=1))
+        readers.delivered(scored(3, answers=1, ends=True))
+        assert list(dict.fromkeys(numbers(readers.published))) == [1, 2, 3, 4, 5]
+        assert readers.ledger.sequences == (Sequence("screens", "screen/1", channel_id(AT, tx(1), 0), 5),)
 
 
 def released(readers: Readers, *messages: Envelope) -> list[Played]:
@@ -156,34 +109,10 @@ class TestALongRelease:
         assert readers.seen == [str(number) for number in range(1, 251)]
         assert (readers.reception(), readers.waiting) == (received("s", 251), [])
 
-    def test_every_commit_but_the_last_says_that_it_got_something_done(self) -> None:
-        readers = Readers()
-        hold(readers, *range(2, 120))
-        first = readers.attempted(scored(1))
-        assert first.again.progressed
-        assert readers.reception().next == 100
-
-    def test_a_full_group_has_room_to_release_as_many(self) -> None:
-        readers = Readers()
-        hold(readers, *range(50, 99))
-        attempts = released(readers, *(scored(number) for number in range(1, 50)))
-        assert [len(played.all(SaveBatch)) for played in attempts] == [1]
-        assert readers.reception() == received("s", 99)
-
     def test_more_arrivals_than_one_batch_has_room_for_are_released_in_several_commits(self) -> None:
         readers = Readers()
         attempts = released(readers, *(scored(number) for number in range(1, BATCH_DOCUMENTS + 6)))
         assert [len(played.only(SaveBatch).create) for played in attempts] == [BATCH_DOCUMENTS, 5]
-
-    def test_a_sequence_that_is_stopped_does_not_take_the_room_of_another(self) -> None:
-        readers = Readers()
-        readers.broken = {("s", 1)}
-        hold(readers, *range(1, 150))
-        hold(readers, *range(2, 150), source="t")
-        finished = readers.delivered(scored(1, "t"))
-        assert [key for key, _ in finished.stopped] == ["s/m-1"]
-        assert readers.reception("t") == received("t", 150)
-        assert readers.reception("s").held == ((1, 149),)
 
     def test_many_sequences_that_are_stopped_do_not_take_the_room_of_another(self) -> None:
         readers = Readers()
@@ -219,17 +148,6 @@ class TestSizes:
         assert len(readers.waiting) + len(failed) == 49
         assert all(isinstance(error, TryAgainLater) and "no room" in str(error) for _, error in failed)
 
-    def test_what_found_no_room_is_held_by_the_next_attempt(self) -> None:
-        readers = Readers()
-        group = [scored(number, padding="x" * 80_000) for number in range(2, 51)]
-        delivered = 0
-        while group:
-            left = {key for key, _ in readers.delivered(*group).failed}
-            assert len(left) < len(group)
-            group = [message for message in group if f"s/{message.id}" in left]
-            delivered += 1
-        assert (delivered, len(readers.waiting)) == (3, 49)
-
     def test_no_batch_that_releases_is_larger_than_stated(self) -> None:
         readers = Readers(Json.of({"id": "b", "seen": [], "kept": "x" * 1_300_000}))
         hold(readers, *range(2, 19))
@@ -247,30 +165,6 @@ class TestSizes:
         assert "Message s/m-2 for read model board/b" in str(error)
         assert readers.reception() == received("s", 2, ((2, 3),), failing="EntityTooLarge")
         assert readers.seen == ["1"]
-
-    def test_what_a_message_sends_may_be_too_much_for_a_document(self) -> None:
-        readers = Readers(Json.of({"id": "b", "seen": [], "kept": "x" * 400_000}))
-        large = scored(1, answers=2, padding="xx", repeat=HALF_A_DOCUMENT * 2 // 5)
-        ((_, error),) = readers.delivered(large).stopped
-        assert isinstance(error, EntityTooLarge)
-        assert readers.published == []
-
-    def test_numbers_are_documents_of_their_own(self) -> None:
-        readers = Readers()
-        readers.at += timedelta(hours=1)
-        hold(readers, 2)
-        (document,) = readers.companions
-        assert isinstance(document, NumberedMessage)
-        assert document.at == readers.at
-
-
-def test_a_message_that_came_by_reference_is_held_and_released_whole() -> None:
-    readers = Readers()
-    large = scored(2, padding="x" * 1_100_000)
-    readers.delivered(large)
-    assert readers.waiting == ["s2"]
-    readers.delivered(scored(1))
-    assert readers.seen == ["1", "2"]
 
 
 def test_one_that_no_batch_holds_is_refused_until_its_turn_has_come() -> None:

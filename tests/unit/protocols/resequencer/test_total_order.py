@@ -53,26 +53,6 @@ def test_a_message_waits_until_every_source_has_passed_its_time() -> None:
     assert late(readers) == []
 
 
-def test_at_the_same_time_sources_go_by_their_names() -> None:
-    readers = acquainted()
-    readers.delivered(sent("b", 2, 5, shown=53), sent("a", 2, 5, shown=51))
-    assert readers.seen == ["1", "1", "51"], "a may send more of second 5"
-    readers.delivered(sent("a", 3, 5, shown=52))
-    readers.delivered(sent("a", 4, 6))
-    assert readers.seen == ["1", "1", "51", "52", "53"]
-
-
-def test_it_waits_for_a_silent_source_no_longer_than_it_may() -> None:
-    readers = acquainted()
-    readers.delivered(sent("a", 2, 5))
-    readers.at += WAIT - timedelta(seconds=1)
-    readers.delivered()
-    assert readers.waiting == ["a2"]
-    readers.at += timedelta(seconds=1)
-    readers.delivered()
-    assert readers.seen == ["1", "1", "5"]
-
-
 def test_what_others_send_meanwhile_makes_it_wait_no_longer() -> None:
     readers = acquainted()
     readers.delivered(sent("c", 1, 60))
@@ -92,14 +72,6 @@ def test_what_comes_too_late_is_handled_and_recorded() -> None:
     readers.delivered(sent("b", 2, 4))
     assert readers.seen == ["1", "1", "9", "4", "20"]
     assert late(readers) == ["b2"]
-
-
-def test_a_gap_in_one_source_holds_the_others_up_as_long_as_silence_would() -> None:
-    readers = acquainted()
-    readers.delivered(sent("b", 3, 3), sent("a", 2, 5))
-    assert readers.waiting == ["a2", "b3"]
-    readers.delivered(sent("b", 2, 2))
-    assert readers.seen == ["1", "1", "2", "3"]
 
 
 def test_a_message_without_a_time_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""Clean-up of companions: what it deletes, what it leaves, and what keeps it from deleting."""
+"""Clean-up of companions: what it deletes, and what keeps it from deleting, in examples and random histories."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from exactlyonce import ConfigurationError, StoredDataError
+from exactlyonce import ConfigurationError, Envelope, StoredDataError, VersionStream
 from exactlyonce.attempt import Finished, Memory
-from exactlyonce.effects.companions import DeleteCompanions, LoadCompanions, ReplaceCompanions
-from exactlyonce.effects.effect import BEHIND, UNKNOWN
+from exactlyonce.effects.companions import DeleteCompanions, LoadCompanions
+from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.entity import LoadEntity, Publish
 from exactlyonce.errors import DamagedDocument
 from exactlyonce.protocols.steps.clean import is_candidate, last_entry, may_go
 from exactlyonce.protocols.stream.replay import replay
 from tests import samples
-from tests.samples import deposit
+from tests.samples import close, deposit
+from tests.unit.boards import Readers, scored
 from tests.unit.protocols import sourcing
 from tests.unit.protocols.cleaning import COLOCATED, NOTHING, RETENTION, STREAM, cleaned, left, listed, processed
 from tests.unit.protocols.sourcing import Noted, Paid  # noqa: F401  # Registered for the event-sourced account.
@@ -83,45 +86,9 @@ class TestRecords:
         assert left(script) == ["m-1"]
         assert cleaned(script, "colocated").kinds == [LoadCompanions]
 
-    def test_one_that_was_written_since_it_was_listed_is_of_another_age_and_stays(self) -> None:
-        script = Script()
-        script.play(attempt(COLOCATED, deposit("m-1")), {Publish: UNKNOWN})
-        candidates = listed(script)
-        script.play(attempt(COLOCATED, deposit("m-1")))
-        assert cleaned(script, "colocated", candidates).kinds == [LoadCompanions]
-        assert left(script) == ["m-1"]
-
-    def test_one_that_is_written_anew_before_the_deletion_arrives_stays(self) -> None:
-        script = processed(COLOCATED, "m-1")
-        candidates = listed(script)
-        late: list[DeleteCompanions] = []
-        cleaned(script, "colocated", candidates, {DeleteCompanions: late.append})
-        cleaned(script, "colocated", candidates)
-        script.play(attempt(COLOCATED, deposit("m-1")), {Publish: UNKNOWN})
-        script.usual(late[0])
-        assert left(script) == ["m-1"]
-
-    def test_who_drops_what_it_published_brings_nothing_back(self) -> None:
-        script = processed(COLOCATED, "m-1")
-        (record,) = script.companions
-        cleaned(script, "colocated")
-        script.usual(ReplaceCompanions(ENTITY, ((record, None),)))
-        assert left(script) == []
-
-    def test_those_that_are_gone_are_not_asked_for_again(self) -> None:
-        script = processed(COLOCATED, "m-1")
-        candidates = listed(script)
-        cleaned(script, "colocated")
-        assert cleaned(script, "colocated", candidates).kinds == [LoadCompanions]
-
     def test_without_candidates_nothing_is_asked(self) -> None:
         for protocol in ("colocated", "stream", "resequencer"):
             assert cleaned(Script(), protocol, ()).effects == ()
-
-    def test_what_cannot_be_read_is_left_alone(self) -> None:
-        script = processed(COLOCATED, "m-1")
-        assert cleaned(script, "colocated", replies={LoadCompanions: UNKNOWN}).again.reason
-        assert left(script) == ["m-1"]
 
     def test_the_entity_itself_is_no_candidate(self) -> None:
         script = processed(COLOCATED, "m-1")
@@ -144,47 +111,11 @@ class TestStreams:
         script.play(attempt(STREAM, deposit("m-5")))
         assert script.ledger.version == 5
 
-    @pytest.mark.parametrize(("old", "gone"), [(1, 0), (2, 0), (3, 3), (4, 3), (5, 3), (6, 6), (7, 6)])
-    def test_of_events_only_intervals_go_of_which_all_is_old(self, old: int, gone: int) -> None:
-        type = sourcing.accounts(STREAM)
-        ids = [f"m-{number}" for number in range(1, 8)]
-        script = processed(STREAM, *ids, type=type)
-        played = cleaned(script, "stream", listed(script)[:old])
-        assert left(script) == ids[gone:]
-        assert len(played.all(DeleteCompanions)) == bool(gone)
-
-    def test_what_is_left_of_an_interval_goes_with_a_later_one(self) -> None:
-        script = processed(STREAM, *(f"m-{number}" for number in range(1, 5)), type=sourcing.accounts(STREAM))
-
-        def newest_only(effect: DeleteCompanions) -> None:
-            script.usual(DeleteCompanions(ENTITY, effect.companions[-1:]))
-
-        cleaned(script, "stream", replies={DeleteCompanions: newest_only})
-        assert left(script) == ["m-1", "m-2", "m-4"]
-        cleaned(script, "stream")
-        assert left(script) == ["m-4"]
-
-    def test_a_view_from_before_the_stream_does_not_show_its_kind_so_nothing_goes(self) -> None:
-        script = processed(STREAM, "m-1", "m-2", "m-3", type=sourcing.accounts(STREAM))
-        assert cleaned(script, "stream", replies={LoadEntity: NOTHING}).kinds == [LoadEntity, LoadCompanions]
-        assert left(script) == ["m-1", "m-2", "m-3"]
-
-    @pytest.mark.parametrize("reply", [UNKNOWN, BEHIND])
-    def test_an_entity_that_cannot_be_read_is_left_alone(self, reply: Any) -> None:
-        script = processed(STREAM, "m-1")
-        played = cleaned(script, "stream", replies={LoadEntity: reply})
-        assert (played.kinds, left(script)) == ([LoadEntity], ["m-1"])
-        assert played.again.reason
-
     def test_an_entity_of_another_protocol_is_refused(self) -> None:
         script = processed(STREAM, "m-1")
         with pytest.raises(ConfigurationError, match="'stream'"):
             cleaned(script, "resequencer")
         assert left(script) == ["m-1"]
-
-    def test_entries_do_not_go_where_records_are_meant(self) -> None:
-        script = processed(STREAM, "m-1")
-        assert cleaned(script, "colocated").kinds == [LoadCompanions]
 
     def test_what_is_sent_again_reaches_back_as_far_as_there_are_entries(self) -> None:
         script = processed(STREAM, "m-1", "m-2", "m-3")
@@ -196,3 +127,75 @@ class TestStreams:
         assert script.published == []
         script.play(replay(sourcing.work(samples.accounts(STREAM)), (2, 3), Memory()))
         assert script.published == sent[1:]
+
+
+class TestNumbers:
+    def test_released_ones_go_held_ones_stay_and_copies_are_still_dropped(self) -> None:
+        readers = Readers()
+        readers.delivered(scored(1), scored(2), scored(4))
+        played = cleaned(readers, "resequencer")
+        assert played.requests == [LoadEntity, LoadCompanions, DeleteCompanions]
+        assert ([companion.message for companion in readers.companions], readers.waiting) == (["s/m-4"], ["s4"])
+        readers.delivered(scored(1), scored(2))
+        readers.delivered(scored(3))
+        assert readers.seen == ["1", "2", "3", "4"]
+
+    def test_in_a_view_from_before_its_release_a_message_stays(self) -> None:
+        readers = Readers()
+        readers.delivered(scored(1), scored(1, "other"), scored(2, "other"))
+        before = readers.usual(LoadEntity(readers.entity))
+        readers.delivered(scored(2))
+        cleaned(readers, "resequencer", replies={LoadEntity: before})
+        assert [companion.message for companion in readers.companions] == ["s/m-2"]
+        assert cleaned(readers, "resequencer", replies={LoadEntity: NOTHING}).requests == [LoadEntity, LoadCompanions]
+
+
+TYPES = {
+    "ways back": lambda every: samples.accounts(VersionStream(every)),
+    "events": lambda every: sourcing.accounts(VersionStream(every)),
+    "records": lambda every: samples.accounts(COLOCATED),
+}
+STEP = st.tuples(st.sampled_from([deposit, close]), st.integers(0, 12), st.booleans())
+"""A message, days until it comes, and whether the clean-up runs after it."""
+
+
+def lossy(script: Script, chance: Any) -> Any:
+    """Deletions of which any part may be lost."""
+
+    def delete(effect: DeleteCompanions) -> None:
+        script.usual(
+            DeleteCompanions(ENTITY, tuple(companion for companion in effect.companions if chance.random() < 0.8))
+        )
+
+    return delete
+
+
+@pytest.mark.parametrize("name", TYPES)
+@given(steps=st.lists(STEP, min_size=1, max_size=14), every=st.integers(1, 4), chance=st.randoms(use_true_random=False))
+def test_a_copy_inside_the_retention_finds_what_it_left_and_sends_what_it_sent(
+    name: str, steps: list[tuple[Any, int, bool]], every: int, chance: Any
+) -> None:
+    type, script = TYPES[name](every), Script()
+    protocol: str = "colocated" if name == "records" else "stream"
+    came: list[tuple[Envelope, Any]] = []
+    for number, (make, days, cleans) in enumerate(steps):
+        script.at += timedelta(days=days)
+        message = make(f"m-{number}")
+        came.append((message, script.at))
+        script.play(sourcing.attempt(type, message))
+        if cleans or number == len(steps) - 1:
+            old = listed(script, RETENTION + timedelta(seconds=1))
+            some = tuple(item for item in old if chance.random() < 0.8)
+            cleaned(script, protocol, some, {DeleteCompanions: lossy(script, chance)})
+    sent = {output.id: output for output in script.published}
+    recent = [message for message, at in came if script.at - at <= RETENTION]
+    script.published.clear()
+    version = script.ledger.version
+    kept = {str(companion.message) for companion in script.companions}
+    assert kept >= {f"web/{message.id}" for message in recent}
+    for message in chance.sample(recent, len(recent)):
+        finished = script.play(sourcing.attempt(type, message)).finished
+        assert (finished.processed, finished.failed) == ((), ())
+    assert script.ledger.version == version
+    assert all(output == sent[output.id] for output in script.published)
+    assert len(script.published) == (0 if name == "records" else len(recent))

@@ -124,12 +124,3 @@ def test_a_destination_that_is_gone_cannot_be_sent_to_again() -> None:
     ((_, error),) = world.delivered("m-1").finished.failed
     assert isinstance(error, NonDeterministicHandler)
     assert world.sent() == []
-
-
-def test_what_was_announced_to_nobody_stays_so() -> None:
-    world = World()
-    world.delivered("m-1")
-    before = world.sent()
-    world.subscribe(new=(Announced, Noted))
-    world.delivered("m-1")
-    assert world.sent() == before
