@@ -1,1 +1,1 @@
-"""Where messages go: the port, and its adapters."""
+"""Where messages and calls go: ports, and their adapters."""

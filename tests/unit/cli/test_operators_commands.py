@@ -32,6 +32,15 @@ def test_parked_messages_are_listed_the_oldest_first_without_their_bodies(app: I
     assert app.closed == 3
 
 
+def test_discarding_has_to_be_confirmed(app: InMemory, run: Run) -> None:
+    app.park(deposit("m-1"))
+    assert run("discard", PLACE, "web/m-1").code == 2
+    assert "web/m-1" in run("parked").out
+    assert run("discard", PLACE, "web/m-1", "--yes").code == 0
+    assert run("discard", PLACE, "web/m-1", "--yes").code == 1
+    assert run("parked").out == "nothing is parked\n"
+
+
 def test_an_entity_is_shown_with_its_owed_outputs_and_bodies_only_on_request(app: InMemory, run: Run) -> None:
     app.open = False
     with pytest.raises(TryAgainLater):

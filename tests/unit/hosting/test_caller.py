@@ -61,6 +61,9 @@ class Case:
         self.desk.transport.queues[name].clear()
         return found
 
+    def later(self, seconds: float) -> None:
+        self.desk.clock.advance(seconds)  # type: ignore[attr-defined]
+
     async def take(self) -> None:
         call = self.call or await self.made()
         await self.caller.take(taken(call.envelope))
@@ -198,7 +201,7 @@ LAST = 3600 - 90
 async def test_no_outcome_is_unknown_while_another_host_may_be_at_a_try(after: int) -> None:
     case = Case(answer())
     await case.made()
-    case.desk.clock.advance(after)  # type: ignore[attr-defined]
+    case.later(after)
     assert 0 < (await case.again()).delay <= 3600 - after + 1
     assert not case.wire.requests
 
@@ -206,9 +209,9 @@ async def test_no_outcome_is_unknown_while_another_host_may_be_at_a_try(after: i
 async def test_a_try_that_fails_at_the_end_comes_back_to_be_answered() -> None:
     case = Case("TimeoutError")
     await case.made()
-    case.desk.clock.advance(LAST)  # type: ignore[attr-defined]
+    case.later(LAST)
     assert (await case.again()).delay <= 90 + 1
-    case.desk.clock.advance(91)  # type: ignore[attr-defined]
+    case.later(91)
     reply = await case.reply()
     assert reply["data"] == {"tag": "a", "outcome": "unknown", "tried_before": True}
     assert len(case.wire.requests) == 1
@@ -242,7 +245,7 @@ async def test_no_try_starts_once_the_key_could_be_forgotten_however_long_its_cr
     took: int, tries: int, outcomes: list[str]
 ) -> None:
     async def credentials() -> Mapping[str, str]:
-        case.desk.clock.advance(took)  # type: ignore[attr-defined]
+        case.later(took)
         return {}
 
     case = Case(answer(), credentials=credentials)
@@ -362,7 +365,7 @@ async def test_a_reply_has_the_stable_time_of_its_call() -> None:
     call = await case.made()
     stated = "2025-12-31T12:00:00.000Z"
     case.call = replace(call, envelope=Json.of({**call.envelope.value, "stabletime": stated}))
-    case.desk.clock.advance(60)  # type: ignore[attr-defined]
+    case.later(60)
     reply = await case.reply()
     assert (reply["stabletime"], reply["time"] > stated) == (stated, True)
 
@@ -391,10 +394,10 @@ async def test_a_given_up_call_goes_back_to_its_queue_until_its_time_is_over() -
     await case.caller.settle(taken(call.envelope))
     (again,) = case.queue("payments")
     assert again.delay > 0
-    case.desk.clock.advance(LAST)  # type: ignore[attr-defined]
+    case.later(LAST)
     await case.caller.settle(taken(again.envelope))
     (again,) = case.queue("payments")
-    case.desk.clock.advance(91)  # type: ignore[attr-defined]
+    case.later(91)
     await case.caller.settle(taken(again.envelope))
     (reply,) = case.queue("orders")
     assert reply.envelope.value["data"]["outcome"] == "unknown"
@@ -421,7 +424,7 @@ async def test_a_call_to_an_api_that_is_not_known_is_answered_once_its_key_is_no
     case = Case()
     call = await case.made()
     case.caller = case.desk.calling(case.wire, apis={})
-    case.desk.clock.advance(after)  # type: ignore[attr-defined]
+    case.later(after)
     with pytest.raises(ConfigurationError, match="There is no Api 'payments'; known are: none"):
         await case.take()
     await case.caller.settle(taken(call.envelope))
@@ -437,7 +440,7 @@ async def test_a_call_to_an_api_that_is_not_known_stays_while_no_queue_could_del
     with pytest.raises(ConfigurationError, match="There is no Api 'payments'"):
         await case.caller.settle(taken(call.envelope))
     assert not case.queue("orders")
-    case.desk.clock.advance(2)  # type: ignore[attr-defined]
+    case.later(2)
     await case.caller.settle(taken(call.envelope))
     assert case.queue("orders")
 
@@ -446,10 +449,10 @@ async def test_no_outcome_is_unknown_while_a_process_that_knows_a_longer_lifetim
     case = Case()
     await case.made()
     case.caller = case.desk.calling(case.wire, apis={"payments": replace(case.api, key_lifetime=timedelta(minutes=5))})
-    case.desk.clock.advance(3600)  # type: ignore[attr-defined]
+    case.later(3600)
     await case.again()
     assert not case.wire.requests
-    case.desk.clock.advance(1)  # type: ignore[attr-defined]
+    case.later(1)
     assert (await case.reply())["data"]["outcome"] == "unknown"
 
 
@@ -464,7 +467,7 @@ async def test_a_call_whose_blob_is_gone_returns_to_its_queue_and_is_answered_in
         await case.take()
     await case.caller.settle(taken(referring))
     (again,) = case.queue("payments")
-    case.desk.clock.advance(3601)  # type: ignore[attr-defined]
+    case.later(3601)
     await case.caller.settle(taken(again.envelope))
     (reply,) = case.queue("orders")
     assert reply.envelope.value["data"] == {"tag": "a", "outcome": "unknown", "tried_before": True}
