@@ -97,12 +97,7 @@ class MemoryBlobs(Adapter):
 
 
 class AwaitedBlobs(Awaited):
-    """The same blobs for the async driver, read and listed as well.
-
-    Args:
-        blobs: the blobs in memory.
-        address: address of the container.
-    """
+    """The same blobs for the async driver, read and listed as well."""
 
     def __init__(self, blobs: MemoryBlobs, address: str = "memory://blobs") -> None:
         super().__init__(blobs)

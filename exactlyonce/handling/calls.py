@@ -180,11 +180,8 @@ class Call:
     """A call in the queue of its `Api`, still to be made. It carries no credentials.
 
     Attributes:
-        api: name of the service.
-        method, path, body: the request; the body is JSON.
         then: type of the reply.
         replies: logical name of the queue for the reply.
-        tag: for the reply.
         version: version of the caller, produced by the commit of the call.
         key_lifetime: lifetime of the key in seconds: another process may no longer, or not yet, have the service.
     """

@@ -35,11 +35,7 @@ class AgeCheck:
     the search. So the age at this time shows whether a proof may have been deleted. A message that is handled again is
     recognized, and never refused.
 
-    Attributes:
-        handle: handles messages that are not refused.
-        entity: the messages' receiver.
-        lifetimes: the application's bounds of age.
-        forgets: whether the proof of processing goes with age, as `Strategy.forgets` says.
+    `forgets` says whether the proof of processing goes with age, as `Strategy.forgets` does.
     """
 
     handle: Handle
@@ -49,11 +45,7 @@ class AgeCheck:
 
     def __call__(self, before: Before, envelope: Envelope) -> Handled:
         """Handle one message.
-
-        Raises:
-            UndatedMessage, MessageFromTheFuture, TooOldToJudge: the message cannot be judged; nothing was changed.
-            ExactlyOnceError: as `handle` does.
-        """
+        Raises `UndatedMessage`, `MessageFromTheFuture`, `TooOldToJudge`: the message cannot be judged; nothing was changed."""
         if before.sent is None and self.forgets(envelope):
             refusal = self.lifetimes.refusal(envelope.judged_by, before.at)
             if refusal is not None:

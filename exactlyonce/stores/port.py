@@ -38,15 +38,8 @@ class AsyncStore(AsyncPort, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ListedMessage:
-    """A parked message, without its body.
-
-    Attributes:
-        entity: key of the receiving entity.
-        message: key of the message.
-        reason: reason to park it.
-        at: time of parking, by the clock of the process that parked it.
-        place: place in its channel; None without a channel.
-    """
+    """A parked message, without its body: the keys of receiver and message, the reason, the time of parking by the clock of the
+    process that parked it, and the place in its channel, if any."""
 
     entity: str
     message: str

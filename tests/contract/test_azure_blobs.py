@@ -83,11 +83,7 @@ async def test_a_container_that_is_there_is_fit_and_one_that_is_not_is_reported(
 async def test_a_key_that_is_refused_is_reported_and_never_shown(container: ContainerClient, storage: Azurite) -> None:
     wrong = base64.b64encode(b"not the key").decode()
     blobs = AzureBlobs(storage.connection_string.replace(ACCOUNT_KEY, wrong), container.container_name)
-    requests = (
-        blobs.verify,
-        lambda: blobs.perform(WriteOnce((a_blob(b"x"),))),
-        lambda: blobs.read("a", 10),
-    )
+    requests = (blobs.verify, lambda: blobs.perform(WriteOnce((a_blob(b"x"),))), lambda: blobs.read("a", 10))
     for request in requests:
         with pytest.raises(ConfigurationError, match=r"refuses access.*403.*Storage Blob Data Contributor") as caught:
             await request()

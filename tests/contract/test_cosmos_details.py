@@ -112,10 +112,7 @@ class TestWhatTheStoreDoesNotTrust:
         await at.perform(Stage(at.entity, (a_staged(at.entity, tx="77"),)))
         await park(at.store, at.entity, a_parked(at.entity, "web/7"))
         container = await at.connection.container(LIBRARY_CONTAINER)
-        ids = {
-            staged_id("77"): staged_id("5f"),
-            parked_id("web/7"): parked_id("web/1"),
-        }
+        ids = {staged_id("77"): staged_id("5f"), parked_id("web/7"): parked_id("web/1")}
         for id, another in ids.items():
             await container.create_item({**await container.read_item(id, at.entity.key), "id": another})
         with pytest.raises(DamagedDocument, match="does not match its id"):

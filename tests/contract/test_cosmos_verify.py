@@ -76,12 +76,7 @@ async def test_missing_containers_are_named(database: Checked) -> None:
 
 @pytest.mark.parametrize(
     ("container", "paths"),
-    [
-        (GAMES, ("/id",)),
-        (GAMES, ("/gameid",)),
-        (GAMES, ("/gameId", "/id")),
-        (BOARDS, ("/boardId", "/region")),
-    ],
+    [(GAMES, ("/id",)), (GAMES, ("/gameid",)), (GAMES, ("/gameId", "/id")), (BOARDS, ("/boardId", "/region"))],
     ids=str,
 )
 async def test_another_partition_key_than_declared_is_refused(

@@ -32,14 +32,7 @@ def cosmos_client(
     charged: Callable[[float], None] | None = None,
     dated: Callable[[datetime], None] | None = None,
 ) -> CosmosClient:
-    """A client with the settings that the protocols rely on.
-
-    Args:
-        endpoint: address of the account.
-        credential: the account key, or an identity.
-        charged: called with the request units of every reply, in the task that waits for it.
-        dated: called with the service's time of replies, once a second at most.
-    """
+    """A client with the settings that the protocols rely on. The callbacks are those of `CosmosConnection`."""
     latest = ""
 
     def report(response: Any) -> None:
@@ -86,7 +79,7 @@ class CosmosConnection:
         key: the account key; for local use. Without it, the credential is `DefaultAzureCredential`.
         client_id: client id of a user-assigned identity; None for the default identity.
         charged: called with the request units of every reply, in the task that waits for it; None for no call.
-        dated: called with the service's time of replies; None for no call.
+        dated: called with the service's time of replies, once a second at most; None for no call.
     """
 
     def __init__(

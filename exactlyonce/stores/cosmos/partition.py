@@ -62,13 +62,9 @@ _PLAIN_VALUE: Final = re.compile(r"[A-Za-z0-9._-]{1,200}")
 
 @dataclass(frozen=True, slots=True)
 class EntityContainer:
-    """The container for the entities of a type.
+    """The container for the entities of a type, with the paths of its partition key from the top.
 
-    Attributes:
-        type: name of the entity type.
-        container: name of the container.
-        paths: paths of its partition key, from the top.
-        companions: whether the entities' protocol keeps companions.
+    `companions` says whether the protocol of the entities keeps companions.
     """
 
     type: str
@@ -184,13 +180,8 @@ BatchWrite = tuple[str, tuple[Any, ...]] | tuple[str, tuple[Any, ...], dict[str,
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document on a replica, with system properties, in a view at `token`.
-
-    Attributes:
-        properties: the document's properties.
-        token: session token of the view.
-        read_at: seconds since 1970 by the service's clock, like `_ts`; None if the reply does not say.
-    """
+    """A document on a replica, with system properties, in a view at `token`, read at a time of the service's clock in seconds
+    since 1970, like `_ts`; None if the reply does not say."""
 
     properties: dict[str, Any]
     token: str | None

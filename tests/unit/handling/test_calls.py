@@ -72,27 +72,11 @@ def test_paths_within_the_base(path: str) -> None:
     assert api(base="https://pay.example/v1/").address(path) == f"https://pay.example/v1{path}"
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "",
-        "charges",
-        "//evil.example/",
-        "/a/../b",
-        "/..",
-        "/.",
-        "/%2e%2e/a",
-        "/a%2f..%2fb",
-        "/a\\b",
-        "/%5c..",
-        "/a b",
-        "/a#b",
-        "/é",
-        "/a\n",
-        "https://evil.example/",
-        "@evil.example/",
-    ],
-)
+DOTS = ("/a/../b", "/..", "/.", "/%2e%2e/a", "/a%2f..%2fb", "/a\\b", "/%5c..")
+HOSTS = ("//evil.example/", "https://evil.example/", "@evil.example/")
+
+
+@pytest.mark.parametrize("path", [*DOTS, *HOSTS, "", "charges", "/a b", "/a#b", "/é", "/a\n"])
 def test_paths_that_could_leave_the_base(path: str) -> None:
     with pytest.raises(ValueError, match="A path of payments begins with one /"):
         api().address(path)

@@ -65,20 +65,11 @@ class Asynchronous:
     method = __call__
 
 
-@pytest.mark.parametrize(
-    "handler",
-    [
-        asynchronous,
-        streaming,
-        yielding,
-        Asynchronous(),
-        Asynchronous().method,
-        functools.partial(asynchronous),
-        functools.partial(functools.partial(asynchronous)),
-        functools.partial(Asynchronous()),
-        functools.partial(Asynchronous().method),
-    ],
-)
+ASYNC: tuple[Any, ...] = (asynchronous, Asynchronous(), Asynchronous().method)
+PARTIAL = (*(functools.partial(item) for item in ASYNC), functools.partial(functools.partial(asynchronous)))
+
+
+@pytest.mark.parametrize("handler", [streaming, yielding, *ASYNC, *PARTIAL])
 def test_a_handler_that_is_not_a_plain_function_is_refused(handler: Any) -> None:
     with pytest.raises(ConfigurationError, match="plain function"):
         orders().handles(Place, key=lambda given: given.order)(handler)

@@ -229,22 +229,12 @@ def _row(operation: Operation, status: int, substatus: int) -> Row | None:
     return next((row for row in fitting if row.substatus in (None, substatus)), None)
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        AzureError("?"),
-        HttpResponseError("?"),
-        ServiceRequestError("?"),
-        ServiceResponseError("?"),
-        ServiceResponseTimeoutError("?"),
-        IncompleteReadError("?"),
-        DecodeError("?"),
-        ClientAuthenticationError("?"),
-        CosmosClientTimeoutError(),  # type: ignore[no-untyped-call]
-        asyncio.TimeoutError(),
-    ],
-    ids=lambda error: type(error).__name__,
-)
+CUT_OFF = (ServiceResponseError, ServiceResponseTimeoutError, IncompleteReadError, DecodeError)
+OTHERS = (AzureError, HttpResponseError, ServiceRequestError, ClientAuthenticationError)
+TIMEOUTS = (CosmosClientTimeoutError(), asyncio.TimeoutError())  # type: ignore[no-untyped-call]
+
+
+@pytest.mark.parametrize("error", [*(kind("?") for kind in (*CUT_OFF, *OTHERS)), *TIMEOUTS], ids=repr)
 @pytest.mark.parametrize("operation", EVERYTHING, ids=lambda operation: operation.name)
 def test_a_failure_without_a_status_of_the_service_is_unknown(error: Exception, operation: Operation) -> None:
     assert isinstance(error, FAILURES)

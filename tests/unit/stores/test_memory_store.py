@@ -65,12 +65,7 @@ def written(store: MemoryStore) -> int:
 @pytest.mark.parametrize("operation", WRITES)
 @pytest.mark.parametrize(
     ("fate", "reply", "applied"),
-    [
-        (Fate.LOST_BEFORE, UNKNOWN, 0),
-        (Fate.LOST_AFTER, UNKNOWN, 1),
-        (Fate.DELAYED, UNKNOWN, 0),
-        (Fate.BUSY, Busy(), 0),
-    ],
+    [(Fate.LOST_BEFORE, UNKNOWN, 0), (Fate.LOST_AFTER, UNKNOWN, 1), (Fate.DELAYED, UNKNOWN, 0), (Fate.BUSY, Busy(), 0)],
 )
 def test_an_unanswered_write_is_unknown_whether_applied_or_not(
     operation: str, fate: Fate, reply: Any, applied: int

@@ -65,18 +65,10 @@ def to(monkeypatch: pytest.MonkeyPatch) -> Sending:
     return make
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        AzureError("?"),
-        HttpResponseError("?"),
-        ClientAuthenticationError("?"),
-        ServiceRequestError("?"),
-        ServiceResponseError("?"),
-        asyncio.TimeoutError(),
-    ],
-    ids=lambda error: type(error).__name__,
-)
+FAILURES = (AzureError, HttpResponseError, ClientAuthenticationError, ServiceRequestError, ServiceResponseError)
+
+
+@pytest.mark.parametrize("error", [*(kind("?") for kind in FAILURES), asyncio.TimeoutError()], ids=repr)
 async def test_every_failure_to_send_is_an_unknown_outcome(to: Sending, error: Exception) -> None:
     assert await to(FakeQueue(error)).send("receipts", (_output(),)) is UNKNOWN
 
