@@ -10,7 +10,7 @@ from local_cosmos_tests.test_out_of_scope import MISSING
 
 TESTS: Final = Path(__file__).parent
 PAGE: Final = TESTS.parent / "docs" / "faithful.md"
-_OF_PAGES: Final = ("comparison", "connect_page", "faithful_page", "out_of_scope", "readme", "trouble_page")
+_OF_PAGES: Final = ("connect_page", "faithful_page", "out_of_scope", "readme", "trouble_page")
 """Tests that say nothing of the service."""
 _OWN: Final = ("administration", "faults", "front_page", "stories", "storage")
 """Tests of what the service does not have."""

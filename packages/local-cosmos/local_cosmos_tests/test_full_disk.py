@@ -229,10 +229,11 @@ def test_a_directory_without_room_for_the_first_page_is_refused_at_the_start(tmp
 async def test_a_file_that_may_not_grow_refuses_and_goes_on_when_it_may(tmp_path: Path) -> None:
     """The operating system's own refusal, which comes where a transaction is committed."""
     documents = ["dbs", "d", "colls", "c", "docs"]
-    with Process("--data", str(tmp_path)) as process:
+    own = tmp_path / "own"  # Another emulator has the folder itself open.
+    with Process("--data", str(own)) as process:
         await process.ask("POST", ["dbs"], {"id": "d"})
         await process.ask("POST", ["dbs", "d", "colls"], {"id": "c", "partitionKey": KEY})
-        size = (tmp_path / f"{FILE_NAME}-wal").stat().st_size
+        size = (own / f"{FILE_NAME}-wal").stat().st_size
         limits = resource.prlimit(process.popen.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
         refused = await process.ask("POST", documents, item("a", LARGE), key="p")
         assert (refused.status, refused.content["code"]) == (507, "InsufficientStorage")
