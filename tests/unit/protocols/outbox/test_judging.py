@@ -101,12 +101,9 @@ class TestReceivers:
     ) -> None:
         shop = Shop(strategy)
         shop.later(OLDEST)
-        with nullcontext() if error is None else pytest.raises(error) as caught:
+        words = "It came about 28 days, 23:55:01 ago" if error is TooOldToJudge else ""
+        with nullcontext() if error is None else pytest.raises(error, match=f"^Message web/m-1 on entity .*: {words}"):
             await shop.deliver(replace(deposit("m-1"), time=time))
-        if error is TooOldToJudge:
-            assert str(caught.value).startswith(
-                "Message web/m-1 on entity account/a: It came about 28 days, 23:55:01 ago"
-            )
         assert shop.commits == ([message_hash("web/m-1")] if error is None else [])
 
 
