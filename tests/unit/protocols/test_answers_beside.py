@@ -78,13 +78,6 @@ def test_the_answer_of_a_request_is_committed_and_what_it_owes_is_dropped(script
     assert kept(script, strategy) == replace(committed, owed=None, owing_since=None)
 
 
-def test_a_message_from_a_queue_has_no_answer(script: Script, strategy: Strategy) -> None:
-    queued = replace(request("k-1"), asked=None)
-    assert attempt(script, strategy, queued).finished.answers == ()
-    assert attempt(script, strategy, queued).finished.answers == ()
-    assert kept(script, strategy).answer is None
-
-
 def test_a_request_that_sends_nothing_owes_nothing(script: Script, strategy: Strategy) -> None:
     silent = replace(HANDLE, routes=Routes.to((), {}))
     played = script.play(attempt_on_sample(strategy, request("k-1"), handle=silent, entity=ENTITY))

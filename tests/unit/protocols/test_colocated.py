@@ -41,8 +41,7 @@ def owed(script: Script) -> list[str | None]:
 
 
 class TestTheRecord:
-    def test_it_holds_the_outputs_until_they_are_published(self) -> None:
-        script = Script()
+    def test_it_holds_the_outputs_until_they_are_published(self, script: Script) -> None:
         played = script.play(attempt(COLOCATED, deposit("m-1", answers=2)))
         outputs = played.only(Publish).outputs
         assert played.only(SaveBatch).create == (
@@ -61,14 +60,12 @@ class TestTheRecord:
         )
         assert [output.place for output in outputs] == [receipt(1), receipt(2)]
 
-    def test_it_keeps_all_else_for_good(self) -> None:
-        script = Script()
+    def test_it_keeps_all_else_for_good(self, script: Script) -> None:
         (created,) = script.play(attempt(COLOCATED, deposit("m-1"))).only(SaveBatch).create
         assert isinstance(created, ColocatedRecord)
         assert script.companions == [replace(created, owed=None, owing_since=None)]
 
-    def test_that_of_a_message_that_sends_nothing_owes_nothing(self) -> None:
-        script = Script()
+    def test_that_of_a_message_that_sends_nothing_owes_nothing(self, script: Script) -> None:
         script.play(attempt(COLOCATED, deposit("m-1", answers=0)))
         (record,) = script.companions
         assert isinstance(record, ColocatedRecord)
@@ -91,8 +88,7 @@ class TestADuplicate:
         assert (record.message, etag) == ("web/m-1", '"2"')
         assert owed(script) == []
 
-    def test_it_costs_one_look_once_that_is_done(self) -> None:
-        script = Script()
+    def test_it_costs_one_look_once_that_is_done(self, script: Script) -> None:
         script.play(attempt(COLOCATED, deposit("m-1")))
         played = script.play(attempt(COLOCATED, deposit("m-1")))
         assert played.kinds == [Together]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -29,8 +30,11 @@ from exactlyonce.errors import EntityTooLarge, InvalidMessage, RequestUnknown, T
 from exactlyonce.handling.calls import Call, read_call
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
+from exactlyonce.protocols.outbox import judge
 from exactlyonce.protocols.outbox.draft import MOST_ANSWERED
+from exactlyonce.protocols.outbox.judge import known_in
 from exactlyonce.protocols.outbox.protocol import TRUSTED
+from exactlyonce.protocols.steps.load import View, with_ledger
 from exactlyonce.records.ledger import CALL_TYPE, Ledger, ReplyTo, entity_document, reply_of
 from exactlyonce.records.library import RequestDocument
 from exactlyonce.records.outbox import Answer
@@ -126,6 +130,13 @@ def test_only_requests_whose_answer_has_left_cost_a_look(script: Script) -> None
     assert not attempt(script, request("k-2")).all(FindPages)
 
 
+def test_one_attempt_answers_from_page_ledger_and_commit(script: Script) -> None:
+    left(script)
+    answers = dict(attempt(script, request("k-1"), request("k-2"), request("k-3")).finished.answers)
+    assert [item.body for item in answers.values()] == [answer(total).body for total in (1, 2, 3)]
+    assert [*answers] == ["http/k-1", "http/k-2", "http/k-3"]
+
+
 def test_a_request_whose_answer_left_in_a_page_that_is_gone_is_too_old_to_be_answered(script: Script) -> None:
     left(script)
     for asked in ("f", "g"):  # Which of them was carried out is gone with the answer.
@@ -134,6 +145,63 @@ def test_a_request_whose_answer_left_in_a_page_that_is_gone_is_too_old_to_be_ans
         assert (key, type(error)) == ("http/k-1", TooOldToJudge)
         assert not played.all(SaveEntity)
     assert attempt(script, replace(request("k-1"), asked=None)).finished.failed == ()
+
+
+def owing(script: Script) -> None:
+    """Let the mark of k-1 expire while it owes."""
+    assert attempt(script, request("k-1"), replies={Publish: UNKNOWN}).again.reason
+    script.at += RETENTION + timedelta(seconds=1)
+    attempt(script, request("k-2"))
+    assert [mark.hash for mark in script.marks] == [message_hash("http/k-2")]
+
+
+def test_a_request_is_answered_as_long_as_it_owes_though_its_mark_went_with_age(script: Script) -> None:
+    owing(script)
+    played = attempt(script, request("k-1"))
+    assert played.finished.answers == (("http/k-1", answer(1)),)
+    assert len(played.only(Publish).outputs) == 1
+    assert script.body == {"id": "c", "total": 2}
+
+
+def test_a_request_of_which_only_what_it_owes_is_left_is_too_old_to_be_answered(script: Script) -> None:
+    """Its answer left in a page, which is gone."""
+    owing(script)
+    assert script.document is not None
+    script.put(with_ledger(script.document, replace(script.ledger, answers=())))
+    played = attempt(script, request("k-1"))
+    ((key, error),) = played.finished.failed
+    assert key == "http/k-1"
+    assert isinstance(error, TooOldToJudge)
+    assert len(played.only(Publish).outputs) == 1
+    assert script.body == {"id": "c", "total": 2}
+    assert attempt(script, replace(request("k-1"), asked=None)).finished.failed == ()
+
+
+@pytest.mark.parametrize("answer_left", [False, True])
+def test_what_a_view_knows_is_computed_once(script: Script, monkeypatch: pytest.MonkeyPatch, answer_left: bool) -> None:
+    left(script) if answer_left else attempt(script, request("k-1"))
+    views = list[View]()
+
+    def counted(view: View) -> Mapping[str, str]:
+        views.append(view)
+        return known_in(view)
+
+    monkeypatch.setattr(judge, "known_in", counted)
+    attempt(script, request("k-1"))
+    assert [view.pages is not None for view in views] == ([False, True] if answer_left else [False])
+
+
+def test_its_answer_goes_with_the_entry_once_that_is_paid(script: Script) -> None:
+    owing(script)
+    attempt(script, request("k-1"))
+    attempt(script, request("k-3"))
+    assert [item.cause for item in script.ledger.answers] == [message_hash(f"http/k-{number}") for number in (2, 3)]
+
+
+def test_a_reply_to_a_message_from_a_queue_is_not_kept(script: Script) -> None:
+    played = attempt(script, replace(request("k-1"), asked=None))
+    assert played.finished.answers == ()
+    assert script.ledger.answers == ()
 
 
 QUEUED, COPY = (replace(request("m-1", amount=amount), asked=None) for amount in (1, 2))
@@ -147,6 +215,14 @@ def test_a_copy_with_another_content_is_told_from_its_message(script: Script, ot
     finished = attempt(script, COPY, *others).finished
     assert finished.contents == (("http/m-1", QUEUED.content[:4]),)
     assert finished.differing((COPY, *others)) == (COPY,)
+
+
+def test_a_message_from_a_queue_whose_key_a_request_has_is_no_forgotten_request_where_nothing_has_left(
+    script: Script,
+) -> None:
+    attempt(script, QUEUED)
+    finished = attempt(script, request("m-1")).finished
+    assert (finished.failed, finished.answers) == ((), ())
 
 
 def answering(before: Before, envelope: Envelope) -> Handled:
@@ -173,10 +249,35 @@ def test_an_opened_request_whose_handler_sends_nothing_has_an_entry_and_its_answ
     assert [entry.request for entry in script.entries] == ["r-1"]
 
 
+def test_the_answer_of_an_opened_request_is_in_its_document_alone_once_it_is_kept() -> None:
+    script = Script()
+    script.play(attempt_on_sample(Outbox(), opened(script, "r-1"), handle=answering))
+    script.play(attempt_on_sample(Outbox(), deposit("m-1")))
+    assert script.ledger.answers == ()
+    assert [entry.request for entry in script.entries] == [None]
+
+
 def test_a_request_without_a_document_is_refused() -> None:
     request = replace(deposit("r-1"), asked="r-1", opened="0:-1#0")
     ((_, error),) = Script().play(attempt_on_sample(Outbox(), request, handle=answering)).finished.failed
     assert isinstance(error, RequestUnknown)
+
+
+def test_an_answer_that_was_not_kept_is_owed_and_the_sweeper_keeps_it() -> None:
+    script = Script()
+    assert script.play(
+        attempt_on_sample(Outbox(), opened(script, "r-1"), handle=answering), {KeepAnswers: UNKNOWN}
+    ).again.reason
+    assert script.ledger.outbox
+    assert script.play(sweep(SAMPLE, Memory())).only(KeepAnswers).documents
+    assert script.entries == ()
+
+
+def test_a_request_is_not_carried_out_while_its_document_cannot_be_read() -> None:
+    script = Script()
+    step = attempt_on_sample(Outbox(), opened(script, "r-1"), handle=answering)
+    assert script.play(step, {LoadRequests: UNKNOWN}).again.reason
+    assert script.document is None
 
 
 ORDER = orders().ref("a")
@@ -344,43 +445,3 @@ def test_a_remembered_document_older_than_the_call_is_loaded_again() -> None:
     _, call = called(script, "m-3")
     played = script.play(attempt_on_order(charged(call, 3), memory=memory))
     assert played.requests == [LoadEntity, SaveEntity, Publish]
-
-
-def owing(script: Script) -> None:
-    """Let the mark of k-1 expire while it owes."""
-    assert attempt(script, request("k-1"), replies={Publish: UNKNOWN}).again.reason
-    script.at += RETENTION + timedelta(seconds=1)
-    attempt(script, request("k-2"))
-    assert [mark.hash for mark in script.marks] == [message_hash("http/k-2")]
-
-
-def test_its_answer_goes_with_the_entry_once_that_is_paid(script: Script) -> None:
-    owing(script)
-    attempt(script, request("k-1"))
-    attempt(script, request("k-3"))
-    assert [item.cause for item in script.ledger.answers] == [message_hash(f"http/k-{number}") for number in (2, 3)]
-
-
-def test_a_message_from_a_queue_whose_key_a_request_has_is_no_forgotten_request_where_nothing_has_left(
-    script: Script,
-) -> None:
-    attempt(script, QUEUED)
-    finished = attempt(script, request("m-1")).finished
-    assert (finished.failed, finished.answers) == ((), ())
-
-
-def test_an_answer_that_was_not_kept_is_owed_and_the_sweeper_keeps_it() -> None:
-    script = Script()
-    assert script.play(
-        attempt_on_sample(Outbox(), opened(script, "r-1"), handle=answering), {KeepAnswers: UNKNOWN}
-    ).again.reason
-    assert script.ledger.outbox
-    assert script.play(sweep(SAMPLE, Memory())).only(KeepAnswers).documents
-    assert script.entries == ()
-
-
-def test_a_request_is_not_carried_out_while_its_document_cannot_be_read() -> None:
-    script = Script()
-    step = attempt_on_sample(Outbox(), opened(script, "r-1"), handle=answering)
-    assert script.play(step, {LoadRequests: UNKNOWN}).again.reason
-    assert script.document is None

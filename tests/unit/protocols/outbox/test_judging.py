@@ -9,13 +9,21 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from exactlyonce import Colocated, Destination, Envelope, VersionStream
+from exactlyonce import (
+    Colocated,
+    DamagedDocument,
+    Destination,
+    Envelope,
+    MessageFromTheFuture,
+    TooOldToJudge,
+    UndatedMessage,
+    VersionStream,
+)
 from exactlyonce.attempt import Strategy
 from exactlyonce.drivers.overdue import place_of
-from exactlyonce.drivers.runtime import StoreTime
+from exactlyonce.drivers.retry import StoreTime
 from exactlyonce.effects.companions import DeleteCompanions, FoundCompanions, LoadCompanions
 from exactlyonce.effects.library import LoadParked
-from exactlyonce.errors import DamagedDocument, MessageFromTheFuture, TooOldToJudge, UndatedMessage
 from exactlyonce.protocols.outbox.protocol import Outbox
 from exactlyonce.records.companions import entry_id
 from exactlyonce.testing.world import InstantClock, ManualClock, World
@@ -93,13 +101,9 @@ class TestReceivers:
     ) -> None:
         shop = Shop(strategy)
         shop.later(OLDEST)
-        with nullcontext() if error is None else pytest.raises(error) as caught:
+        words = "It came about 28 days, 23:55:01 ago" if error is TooOldToJudge else ""
+        with nullcontext() if error is None else pytest.raises(error, match=f"^Message web/m-1 on entity .*: {words}"):
             await shop.deliver(replace(deposit("m-1"), time=time))
-        if error is TooOldToJudge:
-            assert caught is not None
-            assert str(caught.value).startswith(
-                "Message web/m-1 on entity account/a: It came about 28 days, 23:55:01 ago"
-            )
         assert shop.commits == ([message_hash("web/m-1")] if error is None else [])
 
 

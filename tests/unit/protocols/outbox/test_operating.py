@@ -281,28 +281,6 @@ class TestAsANewMessage:
             assert played.only(Park) == Park(ENTITY, replace(sent_at(time), renewed=AT))
             assert played.result == Renewed("renewed", replace(MEMORY, library_token="0:-1#6"))
 
-    @pytest.mark.parametrize(
-        ("passed", "time"),
-        [
-            (-SECOND, AT),
-            (timedelta(0), AT),
-            (WEEK, AT),
-            (WEEK + SECOND, AT + WEEK),
-            (2 * WEEK, AT + WEEK),
-            (2 * WEEK + SECOND, AT + 2 * WEEK),
-        ],
-        ids=str,
-    )
-    def test_its_time_is_the_first_since_it_was_parked_that_a_receiver_takes(
-        self, passed: timedelta, time: datetime
-    ) -> None:
-        played = renewed({LoadParked: FoundParked(sent_at(None), '"7"', AT + passed), Park: Written("0:-1#6")})
-        assert played.only(LoadParked) == LoadParked(ENTITY, "web/m-9", "0:-1#0")
-        assert played.only(Park).message == replace(sent_at(None), renewed=time)
-        assert (
-            requeued({LoadParked: FoundParked(played.only(Park).message, '"8"', AT + passed)}).result.outcome == "sent"
-        )
-
     @pytest.mark.parametrize("days", [1.5, 8, 15.5, 400])
     def test_one_that_was_parked_by_a_clock_days_ahead_gets_times_that_are_over_and_one_as_long_as_it_is_taken(
         self, days: float
@@ -396,8 +374,7 @@ def test_what_a_kept_message_names_stays() -> None:
     assert played.result.transactions == ("tx-7",)
 
 
-def test_an_absent_entity_is_fenced_by_a_tombstone_that_a_late_create_fails_on() -> None:
-    script = Script()
+def test_an_absent_entity_is_fenced_by_a_tombstone_that_a_late_create_fails_on(script: Script) -> None:
     assert cleaned(script, "tx-7").kinds == [LoadEntity, SaveEntity, DeleteStaged]
     assert script.document == entity_document(ABSENT, Ledger(type="account", entity=ENTITY.key, deleted=True))
 

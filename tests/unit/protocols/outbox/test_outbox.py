@@ -58,8 +58,7 @@ def processed(*numbers: int, published: bool = True) -> Script:
 
 
 class TestTheFirstTime:
-    def test_everything_is_committed_at_once_published_and_then_paid(self) -> None:
-        script = Script()
+    def test_everything_is_committed_at_once_published_and_then_paid(self, script: Script) -> None:
         played = script.play(attempt(OUTBOX, deposit("m-1", answers=2)))
         assert played.kinds == [LoadEntity, HasPages, FindPaid, OpenNumbers, SaveEntity, Publish, CloseNumbers]
         (mark,), (entry,) = script.marks, script.entries
@@ -70,8 +69,7 @@ class TestTheFirstTime:
         )
         assert script.book.pays(tx(1))
 
-    def test_the_next_commit_drops_what_is_paid(self) -> None:
-        script = Script()
+    def test_the_next_commit_drops_what_is_paid(self, script: Script) -> None:
         for number in (1, 2):
             script.play(attempt(OUTBOX, deposit(f"m-{number}")))
         assert [entry.tx for entry in script.entries] == [tx(2)]
@@ -93,8 +91,7 @@ class TestADuplicate:
         paid = played.only(FindPaid)
         assert (paid.transactions, paid.needed) == ((tx(1), tx(2)), (tx(2),))
 
-    def test_a_lost_save_keeps_its_number_open_until_a_later_view_lacks_its_entry(self) -> None:
-        script = Script()
+    def test_a_lost_save_keeps_its_number_open_until_a_later_view_lacks_its_entry(self, script: Script) -> None:
         script.play(attempt(OUTBOX, deposit("m-1")), {SaveEntity: UNKNOWN})
         assert not script.book.pays(tx(1))
         script.play(attempt(OUTBOX, deposit("m-1")))
@@ -112,6 +109,7 @@ class TestADuplicate:
         {HasPages: UNKNOWN},
         {HasPages: True, SaveEntity: UNKNOWN},
         {HasPages: True, SaveEntity: Conflict(None)},
+        {OpenNumbers: UNKNOWN},
         {SaveEntity: UNKNOWN},
         {SaveEntity: Conflict("0:-1#9")},
         {Publish: UNKNOWN},
@@ -130,18 +128,21 @@ def test_a_document_of_the_application_is_adopted_after_one_look_for_pages() -> 
 
 
 class TestAnEntityThatWasRemoved:
-    def test_it_is_refused_behind_a_fence(self) -> None:
-        script = Script()
+    def test_it_is_refused_behind_a_fence(self, script: Script) -> None:
         with pytest.raises(LedgerRemoved, match="no message is"):
             script.play(attempt(OUTBOX, deposit("m-1")), {HasPages: True})
         assert [type(effect) for effect in script.asked] == [LoadEntity, HasPages, SaveEntity]
 
-    def test_its_tombstone_keeps_the_token_for_other_processes(self) -> None:
-        script = Script()
+    def test_its_tombstone_keeps_the_token_for_other_processes(self, script: Script) -> None:
         for memory in (Memory(library_token="0:-1#5"), Memory()):
             with pytest.raises(LedgerRemoved):
                 script.play(attempt(OUTBOX, deposit("m-1"), memory=memory), {HasPages: True})
             assert script.asked[1] == HasPages(ENTITY, "0:-1#5")
+
+    @pytest.mark.parametrize("document", [None, Json.of({"id": "a", "owner": "a"})])
+    def test_a_process_that_knows_it_asks_for_pages_at_its_session_token(self, document: Json | None) -> None:
+        played = Script(document).play(attempt(OUTBOX, deposit("m-1"), memory=Memory(library_token="0:-1#5")))
+        assert played.only(HasPages) == HasPages(ENTITY, "0:-1#5")
 
 
 class TestTheSweeper:
@@ -173,8 +174,7 @@ def by_another_process(script: Script) -> None:
     script.play(attempt(OUTBOX, timed(9)))
 
 
-def test_once_it_was_right_twice_a_message_takes_one_request() -> None:
-    script = Script()
+def test_once_it_was_right_twice_a_message_takes_one_request(script: Script) -> None:
     memory = trusting(script)
     for number in (4, 5, 6):
         played = script.play(attempt(OUTBOX, timed(number), memory=memory))
@@ -184,8 +184,7 @@ def test_once_it_was_right_twice_a_message_takes_one_request() -> None:
     assert script.ledger.version == len(script.marks) == 6
 
 
-def test_a_document_whose_parts_are_not_remembered_is_read() -> None:
-    script = Script()
+def test_a_document_whose_parts_are_not_remembered_is_read(script: Script) -> None:
     memory = trusting(script)
     assert memory.saved is not None
     memory = replace(memory, saved=replace(memory.saved, parts=None))
@@ -194,16 +193,14 @@ def test_a_document_whose_parts_are_not_remembered_is_read() -> None:
     assert script.ledger.version == 4
 
 
-def test_a_duplicate_takes_none() -> None:
-    script = Script()
+def test_a_duplicate_takes_none(script: Script) -> None:
     memory = trusting(script)
     played = script.play(attempt(OUTBOX, timed(2), memory=memory))
     assert played.requests == []
     assert played.finished.processed == ()
 
 
-def test_an_unknown_save_leads_to_a_load() -> None:
-    script = Script()
+def test_an_unknown_save_leads_to_a_load(script: Script) -> None:
     memory = trusting(script)
     again = script.play(attempt(OUTBOX, timed(4), memory=memory), {SaveEntity: UNKNOWN}).again
     assert script.play(attempt(OUTBOX, timed(4), memory=again.memory)).kinds[0] is LoadEntity
@@ -260,18 +257,23 @@ class TestMarksThatLeft:
         memory = script.play(attempt(OUTBOX, timed(4), memory=trusting(script))).finished.memory
         return counted(memory, TRUSTED)
 
-    def test_a_copy_whose_mark_has_left_takes_one_look(self) -> None:
-        script = Script()
+    def test_a_copy_whose_mark_has_left_takes_one_look(self, script: Script) -> None:
         played = script.play(attempt(OUTBOX, timed(2), memory=self.memory(script)))
         assert played.requests == [FindPages]
         assert played.only(FindPages).token == script.ledger.token
         assert played.finished.processed == ()
 
-    def test_what_is_younger_is_known_or_new_without_a_look(self) -> None:
-        script = Script()
+    def test_what_is_younger_is_known_or_new_without_a_look(self, script: Script) -> None:
         memory = self.memory(script)
         assert script.play(attempt(OUTBOX, timed(4), memory=memory)).requests == []
         assert script.play(attempt(OUTBOX, timed(5), memory=memory)).requests == [SaveEntity, Publish]
+
+    @pytest.mark.parametrize("reply", [UNKNOWN, BEHIND])
+    def test_a_look_that_is_not_answered_leads_to_the_loaded_document(self, reply: NoAnswer) -> None:
+        """The token in a remembered ledger may be one that no replica will ever reach, and that was exchanged meanwhile."""
+        script = Script()
+        played = script.play(attempt(OUTBOX, timed(2), memory=self.memory(script)), {FindPages: [reply]})
+        assert played.requests == [FindPages, LoadEntity, FindPages]
 
 
 NOW = milliseconds(AT)
@@ -296,6 +298,48 @@ def full(*more: Envelope, timed_ones: bool = True) -> Script:
     return script
 
 
+def test_after_an_unknown_publish_no_attempt_starts_from_the_document_before_the_commit(script: Script) -> None:
+    """Its save would be in vain."""
+    again = script.play(attempt(OUTBOX, timed(4), memory=trusting(script)), {Publish: UNKNOWN}).again
+    assert again.memory.saved is None
+    played = script.play(attempt(OUTBOX, timed(4), timed(5), memory=again.memory))
+    assert played.requests == [LoadEntity, Publish, SaveEntity, Publish]
+    assert played.finished.processed == ("web/m-5",)
+
+
+def test_an_outdated_document_leads_to_a_conflict_and_then_to_a_load(script: Script) -> None:
+    memory = trusting(script)
+    by_another_process(script)
+    again = script.play(attempt(OUTBOX, timed(4), memory=memory)).again
+    assert again.memory.saved is None
+    played = script.play(attempt(OUTBOX, timed(4), memory=again.memory))
+    assert played.kinds[0] is LoadEntity
+    assert played.finished.processed == ("web/m-4",)
+
+
+def test_a_message_that_fails_on_a_remembered_document_has_its_whole_group_judged_on_a_loaded_one() -> None:
+    """A handler may raise because the remembered state is hours old."""
+    script = Script()
+    played = script.play(attempt(OUTBOX, breaking("m-4"), timed(5), memory=trusting(script)))
+    assert played.requests == [LoadEntity, SaveEntity, Publish]
+    assert played.finished.processed == ("web/m-5",)
+    assert [type(error) for _, error in played.finished.failed] == [HandlerFailed]
+    assert script.book.open == {}, "the numbers of the first try are closed"
+
+
+def test_an_opened_request_is_looked_for_so_the_entity_is_loaded_beside_it(script: Script) -> None:
+    memory = trusting(script)
+    played = script.play(attempt(OUTBOX, opened(script, "r-1"), memory=memory))
+    assert played.requests == [Together, SaveEntity, Publish, KeepAnswers]
+
+
+@pytest.mark.parametrize("message", [timed(4), close("m-4"), deposit("m-4", amount=3)])
+def test_the_parts_that_are_remembered_are_those_of_the_document(message: Envelope, script: Script) -> None:
+    saved = script.play(attempt(OUTBOX, message, memory=trusting(script))).finished.memory.saved
+    assert saved is not None
+    assert saved.parts == read_entity(script.entity, saved.document)
+
+
 class TestLeaving:
     def test_more_than_31_marks_lose_the_oldest_with_the_next_commit_and_12_stay(self) -> None:
         script = full(timed(33, -5))
@@ -306,11 +350,10 @@ class TestLeaving:
         assert (ledger.version, ledger.left, ledger.cut, ledger.complete) == (34, LEFT, 1, page.until)
         assert script.marks[0].since == NOW - 5, "the new message is the oldest of those that stay"
 
-    def test_answers_above_two_kilobytes_leave_together_with_the_next_commit(self) -> None:
+    def test_answers_above_two_kilobytes_leave_together_with_the_next_commit(self, script: Script) -> None:
         def answering(before: Before, envelope: Envelope) -> Handled:
             return Handled(Json('{"id":"a"}'), answer=Answer(body=f'"{"x" * 1_500}"', asked=envelope.asked or ""))
 
-        script = Script()
         for number in (1, 2, 3):
             script.play(attempt(OUTBOX, replace(deposit(f"m-{number}"), asked="f"), handle=answering))
         (page,) = script.pages
@@ -336,11 +379,10 @@ class TestLeaving:
 
 
 class TestBlobs:
-    def test_the_mark_of_an_old_message_stays_until_a_page_proves_its_blobs(self) -> None:
+    def test_the_mark_of_an_old_message_stays_until_a_page_proves_its_blobs(self, script: Script) -> None:
         def painting(before: Before, envelope: Envelope) -> Handled:
             return Handled(Json('{"id":"a"}'), blobs=(Blob(f"{before.tx}/picture", b"", "t/x"),))
 
-        script = Script()
         script.play(attempt(OUTBOX, timed(1, -int(timedelta(days=29) / timedelta(milliseconds=1))), handle=painting))
         script.at += timedelta(days=2)
         script.play(attempt(OUTBOX, *(timed(number, 10**8) for number in range(2, 34))))
@@ -348,8 +390,7 @@ class TestBlobs:
         script.play(attempt(OUTBOX, timed(34, 10**8)))
         assert script.pages[0].blobs == (tx(1),)
 
-    def test_one_without_blobs_goes_with_age(self) -> None:
-        script = Script()
+    def test_one_without_blobs_goes_with_age(self, script: Script) -> None:
         script.play(attempt(OUTBOX, timed(1, -int(timedelta(days=29) / timedelta(milliseconds=1)))))
         script.at += timedelta(days=2)
         script.play(attempt(OUTBOX, timed(2, 10**8)))
@@ -375,6 +416,13 @@ class TestLooking:
         assert played.only(FindPages).hashes == (message_hash(f"web/m-{gone}"),)
         assert played.finished.processed == ()
 
+    def test_a_page_of_a_later_version_is_no_evidence(self) -> None:
+        script = full()
+        later = replace(script.pages[0], number=2, version=90, begin=0, until=0, marks=script.pages[0].marks)
+        other = replace(script.pages[0], marks="")
+        played = script.play(attempt(OUTBOX, timed(3)), {FindPages: FoundPages((later, other))})
+        assert played.finished.processed == ("web/m-3",)
+
 
 class TestLostPages:
     def attempt(self, message: Envelope) -> Step[object]:
@@ -388,10 +436,17 @@ class TestLostPages:
         ((_, error),) = played.finished.failed
         assert isinstance(error, DatabaseRestored)
 
+    def test_what_came_about_before_pages_were_lost_is_refused_though_others_were_written_since(self) -> None:
+        script = full()
+        body = Json.of(script.body)
+        script.put(entity_document(body, replace(script.ledger, lost=script.ledger.complete)))
+        ((_, error),) = script.play(self.attempt(timed(200, 2))).finished.failed
+        assert isinstance(error, DatabaseRestored)
+        assert script.play(self.attempt(timed(201, 10**6))).finished.processed == ("web/m-201",)
+
 
 class TestAnotherHistory:
-    def test_its_pages_are_deleted_behind_a_fence_the_newest_first(self) -> None:
-        script = Script()
+    def test_its_pages_are_deleted_behind_a_fence_the_newest_first(self, script: Script) -> None:
         script.play(attempt(OUTBOX, *map(timed, range(33))))
         before = script.document
         for numbers in (range(33, 60), range(60, 80), range(80, 99)):
@@ -434,8 +489,7 @@ def large(number: int) -> Envelope:
     return deposit(f"m-{number}", padding="x", repeat=600_000)
 
 
-def test_what_others_owe_is_sent_once_more_where_it_takes_the_room() -> None:
-    script = Script()
+def test_what_others_owe_is_sent_once_more_where_it_takes_the_room(script: Script) -> None:
     for number in range(2):
         script.play(attempt(OUTBOX, large(number)))
         script.restart()
@@ -446,18 +500,23 @@ def test_what_others_owe_is_sent_once_more_where_it_takes_the_room() -> None:
     assert (len(script.entries), script.book.open) == (1, {})
 
 
-def test_a_large_answer_that_leaves_makes_room() -> None:
+def test_where_that_is_not_answered_nothing_leaves(script: Script) -> None:
+    for number in range(2):
+        script.play(attempt(OUTBOX, large(number)), {Publish: UNKNOWN})
+    assert not script.play(attempt(OUTBOX, large(2)), {Publish: UNKNOWN}).again.progressed
+    assert len(script.entries) == 2
+
+
+def test_a_large_answer_that_leaves_makes_room(script: Script) -> None:
     def answering(before: Before, envelope: Envelope) -> Handled:
         return Handled(Json('{"id":"a"}'), answer=Answer(body=f'"{"x" * 800_000}"', asked=envelope.asked or ""))
 
-    script = Script()
     for number in range(3):
         message = replace(deposit(f"m-{number}"), asked="f")
         assert script.play(attempt(OUTBOX, message, handle=answering)).finished.processed == (f"web/m-{number}",)
 
 
-def test_every_message_of_a_group_takes_room() -> None:
-    script = Script()
+def test_every_message_of_a_group_takes_room(script: Script) -> None:
     group = (deposit(f"m-{number}", padding="x", repeat=40_000, answers=12) for number in range(4))
     again = script.play(attempt(OUTBOX, *group)).again
     assert again.progressed
@@ -526,57 +585,3 @@ def test_a_large_state_is_counted_once() -> None:
     script = Script(Json.of({"id": "a", "owner": "a", "total": 0, "history": [], "note": "x" * 900_000}))
     for message in ("m-1", "m-2"):
         assert script.play(attempt(OUTBOX, deposit(message))).finished.processed == (f"web/{message}",)
-
-
-def test_after_an_unknown_publish_no_attempt_starts_from_the_document_before_the_commit() -> None:
-    """Its save would be in vain."""
-    script = Script()
-    again = script.play(attempt(OUTBOX, timed(4), memory=trusting(script)), {Publish: UNKNOWN}).again
-    assert again.memory.saved is None
-    played = script.play(attempt(OUTBOX, timed(4), timed(5), memory=again.memory))
-    assert played.requests == [LoadEntity, Publish, SaveEntity, Publish]
-    assert played.finished.processed == ("web/m-5",)
-
-
-def test_an_opened_request_is_looked_for_so_the_entity_is_loaded_beside_it() -> None:
-    script = Script()
-    memory = trusting(script)
-    played = script.play(attempt(OUTBOX, opened(script, "r-1"), memory=memory))
-    assert played.requests == [Together, SaveEntity, Publish, KeepAnswers]
-
-
-def test_a_message_that_fails_on_a_remembered_document_has_its_whole_group_judged_on_a_loaded_one() -> None:
-    """A handler may raise because the remembered state is hours old."""
-    script = Script()
-    played = script.play(attempt(OUTBOX, breaking("m-4"), timed(5), memory=trusting(script)))
-    assert played.requests == [LoadEntity, SaveEntity, Publish]
-    assert played.finished.processed == ("web/m-5",)
-    assert [type(error) for _, error in played.finished.failed] == [HandlerFailed]
-    assert script.book.open == {}, "the numbers of the first try are closed"
-
-
-def test_an_outdated_document_leads_to_a_conflict_and_then_to_a_load() -> None:
-    script = Script()
-    memory = trusting(script)
-    by_another_process(script)
-    again = script.play(attempt(OUTBOX, timed(4), memory=memory)).again
-    assert again.memory.saved is None
-    played = script.play(attempt(OUTBOX, timed(4), memory=again.memory))
-    assert played.kinds[0] is LoadEntity
-    assert played.finished.processed == ("web/m-4",)
-
-
-@pytest.mark.parametrize("message", [timed(4), close("m-4"), deposit("m-4", amount=3)])
-def test_the_parts_that_are_remembered_are_those_of_the_document(message: Envelope) -> None:
-    script = Script()
-    saved = script.play(attempt(OUTBOX, message, memory=trusting(script))).finished.memory.saved
-    assert saved is not None
-    assert saved.parts == read_entity(script.entity, saved.document)
-
-
-def test_where_that_is_not_answered_nothing_leaves() -> None:
-    script = Script()
-    for number in range(2):
-        script.play(attempt(OUTBOX, large(number)), {Publish: UNKNOWN})
-    assert not script.play(attempt(OUTBOX, large(2)), {Publish: UNKNOWN}).again.progressed
-    assert len(script.entries) == 2

@@ -34,8 +34,7 @@ ARRIVALS = st.lists(st.tuples(st.sampled_from("st"), st.integers(1, 6)), max_siz
 
 
 class TestInOrder:
-    def test_a_message_in_its_turn_is_handled_at_once(self) -> None:
-        readers = Readers()
+    def test_a_message_in_its_turn_is_handled_at_once(self, readers: Readers) -> None:
         played = readers.attempted(scored(1))
         assert played.requests == [LoadEntity, SaveBatch]
         assert played.finished.processed == ("s/m-1",)
@@ -43,8 +42,7 @@ class TestInOrder:
         assert readers.ledger.receptions == (received("s", next=2),)
         assert (readers.ledger.version, readers.ledger.protocol) == (1, "resequencer")
 
-    def test_a_copy_of_what_was_handled_is_dropped(self) -> None:
-        readers = Readers()
+    def test_a_copy_of_what_was_handled_is_dropped(self, readers: Readers) -> None:
         readers.delivered(scored(1))
         played = readers.attempted(scored(1), scored(1))
         assert played.requests == [LoadEntity, LoadCompanions]
@@ -53,8 +51,7 @@ class TestInOrder:
 
 
 class TestOutOfOrder:
-    def test_what_follows_without_a_gap_is_released_with_what_was_missing(self) -> None:
-        readers = Readers()
+    def test_what_follows_without_a_gap_is_released_with_what_was_missing(self, readers: Readers) -> None:
         for number in (2, 3, 5):
             readers.delivered(scored(number))
         played = readers.attempted(scored(1))
@@ -83,16 +80,14 @@ def test_each_source_is_handled_as_far_as_it_has_no_gap(arrivals: list[tuple[str
 
 
 class TestGaps:
-    def test_a_gap_is_dated_when_it_appears_and_keeps_its_date(self) -> None:
-        readers = Readers()
+    def test_a_gap_is_dated_when_it_appears_and_keeps_its_date(self, readers: Readers) -> None:
         readers.delivered(scored(3))
         readers.at += timedelta(hours=1)
         readers.delivered(scored(4))
         readers.delivered(scored(4))
         assert readers.reception() == received("s", 1, ((3, 4),), gap_since=AT)
 
-    def test_a_gap_that_becomes_smaller_begins_anew(self) -> None:
-        readers = Readers()
+    def test_a_gap_that_becomes_smaller_begins_anew(self, readers: Readers) -> None:
         readers.delivered(scored(3))
         readers.at += timedelta(hours=1)
         readers.delivered(scored(1))
@@ -100,8 +95,7 @@ class TestGaps:
 
 
 class TestTheReadModel:
-    def test_it_may_be_deleted_and_come_back_within_its_sequence(self) -> None:
-        readers = Readers()
+    def test_it_may_be_deleted_and_come_back_within_its_sequence(self, readers: Readers) -> None:
         readers.delivered(scored(1), scored(2, ends=True))
         assert (readers.body, readers.ledger.deleted) == (None, True)
         readers.delivered(scored(4))
@@ -159,9 +153,8 @@ class TestAHandlerThatRaises:
         readers.delivered(scored(1))
         assert readers.reception() == received("s", 1, ((1, 2),), failing="DamagedDocument")
 
-    def test_one_that_asks_to_try_again_later_does_not_keep_others_waiting(self) -> None:
+    def test_one_that_asks_to_try_again_later_does_not_keep_others_waiting(self, readers: Readers) -> None:
         """The error of the library's own says something else where a handler raises it."""
-        readers = Readers()
 
         def impatient(before: Before, envelope: Envelope) -> Handled:
             if envelope.source == "s":
@@ -226,8 +219,7 @@ class TestMistakesOfSenders:
         assert re.search(words, text)
         assert readers.handled == handled
 
-    def test_a_number_far_ahead_is_not_held(self) -> None:
-        readers = Readers()
+    def test_a_number_far_ahead_is_not_held(self, readers: Readers) -> None:
         readers.delivered(scored(1))
         key, text = self.refused(readers, scored(2 + FARTHEST_AHEAD))
         assert key == f"s/m-{2 + FARTHEST_AHEAD}"
@@ -260,8 +252,7 @@ class TestASkippedNumber:
 
 
 class TestNoAnswers:
-    def test_one_that_was_released_and_cleaned_up_since_is_no_damage(self) -> None:
-        readers = Readers()
+    def test_one_that_was_released_and_cleaned_up_since_is_no_damage(self, readers: Readers) -> None:
         readers.delivered(scored(2))
         old = readers.usual(LoadEntity(BOARD))
         readers.delivered(scored(1))
@@ -271,8 +262,7 @@ class TestNoAnswers:
         assert played.again.reason
         assert readers.handled == ["s1", "s2"]
 
-    def test_a_held_message_that_is_gone_is_damage(self) -> None:
-        readers = Readers()
+    def test_a_held_message_that_is_gone_is_damage(self, readers: Readers) -> None:
         readers.delivered(scored(2))
         with pytest.raises(
             DamagedDocument, match=r"board/b holds number 2 of channel froms.*Restore the document.*or rebuild"
@@ -322,8 +312,7 @@ class TestWhateverIsDone:
         assert played.result == Finished(Memory(entity_token="0:-1#2"))
         assert readers.reception() == received("s", 1, ((3, 3),), gap_since=AT)
 
-    def test_it_takes_no_messages(self, strategy: Resequencer) -> None:
-        readers = Readers()
+    def test_it_takes_no_messages(self, strategy: Resequencer, readers: Readers) -> None:
         readers.play(strategy.tend(readers.work(scored(1)), Memory()))
         assert readers.writes == 0
 
@@ -364,8 +353,7 @@ class TestSkipping:
             assert readers.reception() == received("s", 100, ((number, number),), gap_since=AT)
             assert played.again.memory.entity_token == "0:-1#102"
 
-    def test_more_sources_than_a_batch_has_room_for_take_turns(self) -> None:
-        readers = Readers()
+    def test_more_sources_than_a_batch_has_room_for_take_turns(self, readers: Readers) -> None:
         sources = [f"s{number:03}" for number in range(BATCH_DOCUMENTS + 5)]
         for source in sources:
             waiting(3, source=source, readers=readers)
@@ -438,16 +426,14 @@ def test_settings_that_would_quietly_mean_something_else_are_refused(settings: d
 
 
 class TestSweeping:
-    def test_what_was_published_is_dropped(self) -> None:
-        readers = Readers()
+    def test_what_was_published_is_dropped(self, readers: Readers) -> None:
         readers.attempted(scored(1, answers=1))
         played = readers.play(WAIT.sweep(readers.work(), Memory()))
         assert played.kinds[-1] is SaveEntity
         assert readers.ledger.outbox == ()
         assert played.finished.memory == Memory()
 
-    def test_where_nothing_is_owed_nothing_is_written(self) -> None:
-        readers = Readers()
+    def test_where_nothing_is_owed_nothing_is_written(self, readers: Readers) -> None:
         readers.attempted(scored(1))
         played = readers.play(WAIT.sweep(readers.work(), Memory()))
         assert SaveEntity not in played.kinds
@@ -464,8 +450,7 @@ class TestSweeping:
         assert [key for key, _ in played.finished.stopped] == ["t/m-2"]
 
     @pytest.mark.parametrize("kind", [LoadEntity, Publish, SaveEntity])
-    def test_without_an_answer_it_is_tried_again(self, kind: Any) -> None:
-        readers = Readers()
+    def test_without_an_answer_it_is_tried_again(self, kind: Any, readers: Readers) -> None:
         readers.attempted(scored(1, answers=1), replies={Publish: UNKNOWN})
         played = readers.play(WAIT.sweep(readers.work(), Memory()), {kind: UNKNOWN})
         assert played.kinds[-1] is kind

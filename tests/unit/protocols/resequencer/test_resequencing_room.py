@@ -42,8 +42,7 @@ def hold(readers: Readers, *numbers: int, source: str = "s", **data: Any) -> Non
 
 
 class TestWhatItSends:
-    def test_it_is_owed_by_the_commit_and_published_after_it(self) -> None:
-        readers = Readers()
+    def test_it_is_owed_by_the_commit_and_published_after_it(self, readers: Readers) -> None:
         played = readers.attempted(scored(1, answers=2), scored(2), scored(3, answers=1))
         assert played.requests == [LoadEntity, SaveBatch, Publish]
         outputs = played.only(Publish).outputs
@@ -55,8 +54,7 @@ class TestWhatItSends:
         assert readers.book.open == {}
 
     @pytest.mark.parametrize("reply", [KEPT, UNKNOWN])
-    def test_its_blobs_are_written_before_the_commit_that_refers_to_them(self, reply: Any) -> None:
-        readers = Readers()
+    def test_its_blobs_are_written_before_the_commit_that_refers_to_them(self, reply: Any, readers: Readers) -> None:
 
         def painting(before: Before, envelope: Envelope) -> Handled:
             return replace(readers.handle(before, envelope), blobs=(Blob(before.tx, b"text", "text/plain"),))
@@ -67,8 +65,7 @@ class TestWhatItSends:
         assert played.requests == [LoadEntity, WriteOnce, *commit]
         assert isinstance(played.result, Finished if reply is KEPT else Again)
 
-    def test_more_than_one_document_holds_is_sent_in_several_commits(self) -> None:
-        readers = Readers()
+    def test_more_than_one_document_holds_is_sent_in_several_commits(self, readers: Readers) -> None:
         for number in (2, 3, 4):
             hold(readers, number, answers=1, padding="xx", repeat=300_000)
         assert readers.delivered(scored(1)).stopped == ()
@@ -87,6 +84,12 @@ class TestWhatItSends:
         assert list(dict.fromkeys(numbers(readers.published))) == [1, 2, 3, 4, 5]
         assert readers.ledger.sequences == (Sequence("screens", "screen/1", channel_id(AT, tx(1), 0), 5),)
 
+    def test_while_that_may_not_have_arrived_nothing_else_is_done(self, readers: Readers) -> None:
+        readers.attempted(scored(1, answers=1), replies={Publish: UNKNOWN})
+        played = readers.attempted(scored(2), replies={Publish: UNKNOWN})
+        assert played.requests == [LoadEntity, Publish]
+        assert not readers.book.pays(tx(1))
+
 
 def released(readers: Readers, *messages: Envelope) -> list[Played]:
     """The attempts that it takes."""
@@ -99,8 +102,7 @@ def released(readers: Readers, *messages: Envelope) -> list[Played]:
 
 
 class TestALongRelease:
-    def test_it_goes_on_in_several_commits_and_is_acknowledged_after_the_last(self) -> None:
-        readers = Readers()
+    def test_it_goes_on_in_several_commits_and_is_acknowledged_after_the_last(self, readers: Readers) -> None:
         hold(readers, *range(2, 251))
         attempts = released(readers, scored(1))
         commits = [played.only(SaveBatch) for played in attempts]
@@ -109,8 +111,7 @@ class TestALongRelease:
         assert readers.seen == [str(number) for number in range(1, 251)]
         assert (readers.reception(), readers.waiting) == (received("s", 251), [])
 
-    def test_more_arrivals_than_one_batch_has_room_for_are_released_in_several_commits(self) -> None:
-        readers = Readers()
+    def test_more_arrivals_than_one_batch_has_room_for_are_released_in_several_commits(self, readers: Readers) -> None:
         attempts = released(readers, *(scored(number) for number in range(1, BATCH_DOCUMENTS + 6)))
         assert [len(played.only(SaveBatch).create) for played in attempts] == [BATCH_DOCUMENTS, 5]
 
@@ -128,19 +129,10 @@ class TestALongRelease:
         readers.delivered()
         assert readers.waiting == []
 
-    def test_it_is_over_when_a_handler_raises(self) -> None:
-        readers = Readers()
-        hold(readers, *range(2, 200))
-        readers.broken = {("s", 120)}
-        finished = readers.delivered(scored(1))
-        assert [key for key, _ in finished.stopped] == ["s/m-120"]
-        assert readers.reception() == received("s", 120, ((120, 199),), failing="HandlerFailed")
-
 
 class TestSizes:
     @pytest.mark.parametrize("padding", ["x", '"', "\\", "ü", "\u0001"])
-    def test_no_batch_that_holds_is_larger_than_stated(self, padding: str) -> None:
-        readers = Readers()
+    def test_no_batch_that_holds_is_larger_than_stated(self, padding: str, readers: Readers) -> None:
         group = [scored(number, padding=padding * 40_000) for number in range(2, 51)]
         played = readers.attempted(*group)
         assert size_of(played.only(SaveBatch)) <= BATCH_BYTES
@@ -157,8 +149,7 @@ class TestSizes:
         assert played.finished.processed[-1] == "s/m-18"
         assert played.finished.failed
 
-    def test_a_read_model_that_would_be_too_large_stops_its_sequence(self) -> None:
-        readers = Readers()
+    def test_a_read_model_that_would_be_too_large_stops_its_sequence(self, readers: Readers) -> None:
         finished = readers.delivered(scored(1), scored(2, padding="x", keep=MAX_DOCUMENT_BYTES), scored(3))
         ((key, error),) = finished.stopped
         assert (key, type(error)) == ("s/m-2", EntityTooLarge)
@@ -167,8 +158,7 @@ class TestSizes:
         assert readers.seen == ["1"]
 
 
-def test_one_that_no_batch_holds_is_refused_until_its_turn_has_come() -> None:
-    readers = Readers()
+def test_one_that_no_batch_holds_is_refused_until_its_turn_has_come(readers: Readers) -> None:
     large = scored(2, padding="x" * 1_900_000)
     ((_, error),) = readers.delivered(large).failed
     assert isinstance(error, EntityTooLarge)
@@ -209,8 +199,7 @@ class ReadersOfALongName(Readers):
         return Work(LONG, messages, handle or self.handle, self._runner.absent)
 
 
-def test_what_does_not_fit_with_the_present_state_can_never_be_held() -> None:
-    readers = Readers()
+def test_what_does_not_fit_with_the_present_state_can_never_be_held(readers: Readers) -> None:
     readers.delivered(scored(1, padding="x", keep=1_300_000))
     ((_, error),) = readers.delivered(scored(3, padding="x" * 700_000)).failed
     assert isinstance(error, EntityTooLarge)

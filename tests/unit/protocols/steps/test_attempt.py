@@ -45,8 +45,7 @@ def versions(script: Script) -> list[tuple[str, int, str]]:
 
 @BOTH
 class TestTheFirstTime:
-    def test_everything_is_committed_at_once_and_published_after_that(self, protocol: str) -> None:
-        script = Script()
+    def test_everything_is_committed_at_once_and_published_after_that(self, protocol: str, script: Script) -> None:
         played = script.play(attempt(PROTOCOLS[protocol], deposit("m-1", answers=2)))
         marking = [ReplaceCompanions] if protocol == "colocated" else []
         assert played.kinds == [Together, Begin, SaveBatch, Publish, *marking]
@@ -56,8 +55,7 @@ class TestTheFirstTime:
         assert (script.ledger.version, script.ledger.type) == (1, "account")
         assert played.finished.processed == ("web/m-1",)
 
-    def test_a_group_is_one_commit_that_remembers_each_message(self, protocol: str) -> None:
-        script = Script()
+    def test_a_group_is_one_commit_that_remembers_each_message(self, protocol: str, script: Script) -> None:
         group = (deposit(f"m-{number}", amount=number) for number in (1, 2, 3))
         played = script.play(attempt(PROTOCOLS[protocol], *group))
         assert versions(script) == [("web/m-1", 1, "tx-1"), ("web/m-2", 2, "tx-2"), ("web/m-3", 3, "tx-3")]
@@ -66,14 +64,7 @@ class TestTheFirstTime:
         assert (script.body["total"], script.ledger.version) == (6, 3)
         assert numbers(script.published) == [1, 2, 3]
 
-    def test_a_message_that_sends_nothing_is_not_published(self, protocol: str) -> None:
-        script = Script()
-        played = script.play(attempt(PROTOCOLS[protocol], deposit("m-1", answers=0)))
-        assert played.kinds == [Together, Begin, SaveBatch]
-        assert played.finished.processed == ("web/m-1",)
-
-    def test_a_handler_that_raises_takes_nothing_of_its_group_along(self, protocol: str) -> None:
-        script = Script()
+    def test_a_handler_that_raises_takes_nothing_of_its_group_along(self, protocol: str, script: Script) -> None:
         played = script.play(attempt(PROTOCOLS[protocol], deposit("m-1"), breaking("m-2"), deposit("m-3")))
         assert played.finished.processed == ("web/m-1", "web/m-3")
         assert [key for key, _ in played.finished.failed] == ["web/m-2"]
@@ -270,7 +261,7 @@ def notes(size: int) -> Handled:
 
 @BOTH
 class TestSize:
-    def test_a_document_that_would_be_too_large_fails_its_own_message(self, protocol: str) -> None:
+    def test_a_document_that_would_be_too_large_fails_its_own_message(self, protocol: str, script: Script) -> None:
         bodies: list[Json | None] = []
         small = notes(10)
 
@@ -279,7 +270,6 @@ class TestSize:
             return notes(MAX_DOCUMENT_BYTES) if envelope.id == "m-2" else small
 
         group = [deposit(f"m-{item}") for item in (1, 2, 3)]
-        script = Script()
         played = script.play(attempt(PROTOCOLS[protocol], *group, handle=handle))
         assert played.finished.processed == ("web/m-1", "web/m-3")
         assert bodies == [None, small.body, small.body]
@@ -304,8 +294,7 @@ class TestSize:
 
 @BOTH
 class TestRoomInABatch:
-    def test_a_message_without_room_in_its_group_is_tried_again_alone(self, protocol: str) -> None:
-        script = Script()
+    def test_a_message_without_room_in_its_group_is_tried_again_alone(self, protocol: str, script: Script) -> None:
         large = [deposit(f"m-{item}", **big(protocol)) for item in (1, 2, 3)]
         played = script.play(attempt(PROTOCOLS[protocol], *large))
         assert played.finished.processed == ("web/m-1", "web/m-2")
@@ -421,7 +410,6 @@ def test_a_ledger_that_was_copied_to_another_document_is_refused_and_says_what_i
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_the_tombstone_of_a_fence_names_its_entity(protocol: str) -> None:
-    script = Script()
+def test_the_tombstone_of_a_fence_names_its_entity(protocol: str, script: Script) -> None:
     script.play(settle_by(protocol, unhandled(ENTITY, in_order(1), absent=ABSENT), "reason", Memory()))
     assert (script.ledger.deleted, script.ledger.entity) == (True, ENTITY.key)

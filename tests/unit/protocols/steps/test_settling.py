@@ -88,14 +88,12 @@ class TestAStream:
 
 
 class TestAReadModel:
-    def test_a_message_that_is_held_is_in_good_hands(self) -> None:
-        readers = Readers()
+    def test_a_message_that_is_held_is_in_good_hands(self, readers: Readers) -> None:
         readers.delivered(scored(2))
         played = settled("resequencer", readers, scored(2))
         assert (played.requests, played.result.outcome) == ([LoadEntity, LoadCompanions], "processed")
 
-    def test_a_message_with_the_number_of_another_is_parked(self) -> None:
-        readers = Readers()
+    def test_a_message_with_the_number_of_another_is_parked(self, readers: Readers) -> None:
         readers.delivered(scored(1, id="x"))
         assert settled("resequencer", readers, scored(1, id="y")).result.outcome == "parked"
 
@@ -110,8 +108,7 @@ def test_a_message_whose_data_was_elsewhere_is_parked_as_it_came(protocol: str) 
     assert played.only(Park).message.message == f"{message.source}/{message.id}"
 
 
-def test_a_stream_of_states_is_not_settled_as_one_of_events() -> None:
-    script = Script()
+def test_a_stream_of_states_is_not_settled_as_one_of_events(script: Script) -> None:
     script.play(attempt(VersionStream(3), deposit("m-1")))
     work = sourcing.work(sourcing.accounts(VersionStream(3)), deposit("m-1"))
     with pytest.raises(ConfigurationError, match="holds no events, but its type applies some"):
@@ -156,6 +153,9 @@ class TestTheOutboxKnowsAMessage:
         assert played.result.outcome == "processed"
         assert given_up(script, {FindPages: UNKNOWN}).again.reason
 
+    def test_what_may_not_have_been_published_keeps_it_unsettled(self) -> None:
+        assert given_up(committed(9), {Publish: UNKNOWN}).again.reason
+
 
 class TestTheOutboxParksAMessage:
     def test_it_is_parked_behind_a_fence_that_changes_nothing(self) -> None:
@@ -172,8 +172,7 @@ class TestTheOutboxParksAMessage:
         assert played.again.memory.entity_token == "0:-1#200"
 
 
-def test_a_fence_forgets_the_document_it_made_outdated_and_nothing_else() -> None:
-    script = Script()
+def test_a_fence_forgets_the_document_it_made_outdated_and_nothing_else(script: Script) -> None:
     memory = script.play(attempt(Outbox(), deposit("m-1"))).finished.memory
     assert memory.saved is not None
     after = given_up(script, {SaveEntity: Saved("etag-7", "0:-1#7")}, memory).result.memory

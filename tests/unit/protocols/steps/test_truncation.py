@@ -130,8 +130,7 @@ class TestStreams:
 
 
 class TestNumbers:
-    def test_released_ones_go_held_ones_stay_and_copies_are_still_dropped(self) -> None:
-        readers = Readers()
+    def test_released_ones_go_held_ones_stay_and_copies_are_still_dropped(self, readers: Readers) -> None:
         readers.delivered(scored(1), scored(2), scored(4))
         played = cleaned(readers, "resequencer")
         assert played.requests == [LoadEntity, LoadCompanions, DeleteCompanions]
@@ -140,8 +139,7 @@ class TestNumbers:
         readers.delivered(scored(3))
         assert readers.seen == ["1", "2", "3", "4"]
 
-    def test_in_a_view_from_before_its_release_a_message_stays(self) -> None:
-        readers = Readers()
+    def test_in_a_view_from_before_its_release_a_message_stays(self, readers: Readers) -> None:
         readers.delivered(scored(1), scored(1, "other"), scored(2, "other"))
         before = readers.usual(LoadEntity(readers.entity))
         readers.delivered(scored(2))

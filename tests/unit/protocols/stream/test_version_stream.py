@@ -73,8 +73,7 @@ class Remembering:
 
 
 class TestTheEntry:
-    def test_it_keeps_message_time_and_digest_but_no_outputs(self) -> None:
-        script = Script()
+    def test_it_keeps_message_time_and_digest_but_no_outputs(self, script: Script) -> None:
         done = script.play(attempt(STREAM, deposit("m-1", answers=2)))
         outputs = done.only(Publish).outputs
         (entry,) = entries(script)
@@ -124,13 +123,6 @@ class TestADuplicate:
         assert script.published == published * 2
         assert script.ledger.version == 8
 
-    def test_what_leads_back_is_read_at_the_token_of_the_entity(self) -> None:
-        script = played(*deposits(8))
-        done = script.play(attempt(STREAM, deposits(8)[0]))
-        assert done.only(FindEntries) == FindEntries(ENTITY, ((1, 3),), "0:-1#16")
-        done = script.play(attempt(STREAM, deposits(8)[6], deposits(8)[1]))
-        assert done.only(FindEntries).ranges == ((7, 8), (2, 3))
-
     def test_one_that_sends_nothing_publishes_nothing(self) -> None:
         script = played(deposit("m-1", answers=0))
         done = script.play(attempt(STREAM, deposit("m-1", answers=0)))
@@ -148,7 +140,7 @@ class TestADuplicate:
         assert [key for key, _ in done.finished.failed] == ["web/m-8"]
         assert numbers(script.published) == [1, 2, 1, 2, 3, 4]
 
-    def test_it_goes_back_over_a_deletion_whatever_numbers_it_left(self) -> None:
+    def test_it_goes_back_over_a_deletion_whatever_numbers_it_left(self, script: Script) -> None:
         sequences = tuple(Sequence("receipts", f"reader/r-{number}", "c", 1) for number in range(9))
         given: list[Json | None] = []
 
@@ -158,7 +150,6 @@ class TestADuplicate:
             body = {"id": ENTITY.id, "note": "x" * 200, "total": 0 if deleted else 5}
             return Handled(Json.of(body), (), deleted=deleted, sequences=sequences)
 
-        script = Script()
         script.play(attempt(STREAM, deposit("m-1"), deposit("m-2"), handle=handle))
         assert entries(script)[1].whole, "nothing is left that a patch could change"
         script.play(attempt(STREAM, deposit("m-2"), handle=handle))
@@ -245,8 +236,7 @@ def noting(before: Before, _: Envelope) -> Handled:
     return Handled(before.body)
 
 
-def test_it_is_refused_before_an_entry_cannot_hold_it() -> None:
-    script = Script()
+def test_it_is_refused_before_an_entry_cannot_hold_it(script: Script) -> None:
     failed: list[ExactlyOnceError] = []
     for size in range(700_000, 1_000_000, 50_000):
         failed += [error for _, error in script.play(growing(f"m-{size}", size)).finished.failed]
@@ -334,11 +324,6 @@ class TestAPart:
         assert played.result == Replayed(2, 4, Memory(entity_token="0:-1#16"))
         assert numbers(list(played.only(Publish).outputs)) == [2, 3]
 
-    def test_the_last_one_ends_where_it_should(self) -> None:
-        script = sending(*[1] * 8)
-        assert replayed(script, 4, 5).result == Replayed(2, None, Memory(entity_token="0:-1#16"))
-        assert replayed(script, 7, 100).result == Replayed(2, None, Memory(entity_token="0:-1#16"))
-
     def test_what_lies_beyond_the_newest_version_was_never_sent(self) -> None:
         script = sending(1, 1)
         played = replayed(script, 3, 9)
@@ -417,8 +402,7 @@ class TestTrouble:
         with pytest.raises(DamagedDocument, match="not every version from 1 to 2"):
             replayed(sending(1, 1), 1, 2, replies={FindEntries: FoundCompanions(())})
 
-    def test_only_a_stream_can_send_again(self) -> None:
-        script = Script()
+    def test_only_a_stream_can_send_again(self, script: Script) -> None:
         script.play(attempt(Colocated(), deposit("m-1")))
         with pytest.raises(ConfigurationError, match=r"'colocated'.*'stream'"):
             replayed(script, 1, 1)
