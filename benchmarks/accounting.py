@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from exactlyonce.attempt import Again, Memory
 from exactlyonce.drivers.driver import Pause
 from exactlyonce.drivers.observer import Delivery, Watch
+from exactlyonce.effects.attempt import Again, Memory
 from exactlyonce.effects.effect import Begin, Effect, Step, Together
 from exactlyonce.effects.entity import Publish
 from exactlyonce.effects.library import CloseNumbers, FindPaid, OpenNumbers

@@ -21,7 +21,7 @@ from benchmarks.report import ROOT, exit_code, machine, parsed, parser, write_re
 from benchmarks.tables import source, table
 from demo.stack import create_containers
 from exactlyonce import Colocated, Context, Entity, Envelope, Outbox, VersionStream, message
-from exactlyonce.attempt import Strategy
+from exactlyonce.effects.attempt import Strategy
 from exactlyonce.values.frozen_json import Json
 from local_cosmos.inprocess import running_emulator
 

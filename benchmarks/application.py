@@ -9,15 +9,15 @@ from contextlib import asynccontextmanager
 from benchmarks.competitors.requests import CompetingStore
 from benchmarks.contenders import ROUTES, Contender
 from exactlyonce import Envelope, Outbox
-from exactlyonce.attempt import Memory, Work
-from exactlyonce.blobs.port import MemoryBlobs
 from exactlyonce.drivers.driver import AsyncDriver, Backoff, Retrying
 from exactlyonce.drivers.lanes import BUDGET, Lanes
 from exactlyonce.drivers.observer import Observer, ObserverSlot
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.effects.attempt import Memory, Work
 from exactlyonce.effects.effect import Awaited
 from exactlyonce.handling.runner import AgeCheck, Runner
+from exactlyonce.stores.blobs.port import MemoryBlobs
 from exactlyonce.stores.cosmos.client import CosmosConnection
 from exactlyonce.stores.cosmos.partition import LIBRARY_CONTAINER, EntityContainer
 from exactlyonce.stores.port import AsyncStore

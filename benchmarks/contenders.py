@@ -11,7 +11,7 @@ from benchmarks.competitors.handmade import Naive, ProcessedDocument
 from benchmarks.competitors.seven_steps import SevenSteps
 from benchmarks.subjects import channel_of, dated, shooting_range, subjects
 from exactlyonce import Context, Destination, Entity, Envelope, message
-from exactlyonce.attempt import Attempts, Strategy
+from exactlyonce.effects.attempt import Attempts, Strategy
 from exactlyonce.handling.routes import Routes
 from exactlyonce.records.outbox import Place
 from exactlyonce.transports.port import MemoryTransport

@@ -28,8 +28,8 @@ from benchmarks.report import exit_code, machine, parser, write_result
 from benchmarks.targets import cpu_targets, missed
 from demo.stack import create_containers
 from exactlyonce import Envelope, Outbox
-from exactlyonce.attempt import Again, Before, Finished, Handled, Memory, Work
 from exactlyonce.drivers.runtime import SystemClock
+from exactlyonce.effects.attempt import Again, Before, Finished, Handled, Memory, Work
 from exactlyonce.effects.effect import Awaited, Effect, Opened, Step
 from exactlyonce.effects.entity import PUBLISHED, Loaded, LoadEntity, Publish, Saved, SaveEntity
 from exactlyonce.effects.library import CloseNumbers, FindPaid, HasPages, OpenNumbers, WritePage, Written

@@ -14,7 +14,7 @@ from typing import Any, Final
 from azure.cosmos.aio import ContainerProxy, DatabaseProxy
 
 from benchmarks.subjects import GAME, Subject
-from exactlyonce.attempt import Again, Finished, Memory, Strategy, Work
+from exactlyonce.effects.attempt import Again, Finished, Memory, Strategy, Work
 from exactlyonce.effects.companions import FoundCompanions, HasCompanions, LoadCompanions, ReplaceCompanions, SaveBatch
 from exactlyonce.effects.effect import Begin, Begun, Effect, Opened, Step, Together
 from exactlyonce.effects.entity import PUBLISHED, Loaded, LoadEntity, Publish, Saved, SaveEntity

@@ -11,7 +11,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from exactlyonce import Colocated, Context, Entity, Envelope, Outbox, VersionStream, message
-from exactlyonce.attempt import Strategy
+from exactlyonce.effects.attempt import Strategy
 from exactlyonce.values.envelope import STABLE_TIME, milliseconds, stable_text
 from exactlyonce.values.frozen_json import Json
 from handlers.messages import FireAt

@@ -24,7 +24,7 @@ FOLDERS: Final = (LIBRARY, "handlers", "spark_jobs", "verification", "demo", "be
 TRIGGER: Final = "trigger"
 DRIVERS: Final = "drivers"
 """The room that starts tasks of the event loop, whose calls have no caller."""
-SILENT: Final = ("values", "records", "effects", "attempt", "testing")
+SILENT: Final = ("values", "records", "effects", "testing")
 """Rooms that the picture of a message leaves out: vocabulary, and the clock."""
 
 

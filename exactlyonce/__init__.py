@@ -4,7 +4,7 @@ Business code imports this package, which loads no Azure library; single errors 
 put together with `exactlyonce.hosting`, and tested with `exactlyonce.testing`.
 """
 
-import exactlyonce.notices  # noqa: F401  # Logs the notices of `handling`, which has no log.
+import exactlyonce.telemetry.notices  # noqa: F401  # Logs the notices of `handling`, which has no log.
 from exactlyonce.errors import (
     ConfigurationError,
     ExactlyOnceError,

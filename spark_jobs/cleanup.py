@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from exactlyonce.environment import setting
 from exactlyonce.errors import ConfigurationError
-from exactlyonce.local_settings import setting
 from spark_jobs.cleaner.blobs import BlobPlace
 from spark_jobs.cleaner.cleaner import OUT, Cleaner, Options
 from spark_jobs.cleaner.summary import TABLE

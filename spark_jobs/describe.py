@@ -16,8 +16,8 @@ from types import ModuleType
 from typing import Any
 
 from exactlyonce import Destination, Entity
+from exactlyonce.environment import use_local_settings
 from exactlyonce.errors import ConfigurationError
-from exactlyonce.local_settings import use_local_settings
 from spark_jobs.job.configuration import Job
 from spark_jobs.job.exits import Exit, ending
 

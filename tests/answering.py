@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from exactlyonce import Context, Destination, Entity, Envelope, Outbox, message
-from exactlyonce.attempt import Strategy
+from exactlyonce.effects.attempt import Strategy
 from exactlyonce.values.frozen_json import Json
 from tests.samples import SENT
 

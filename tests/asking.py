@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from exactlyonce import Colocated, Outbox, Resequencer, VersionStream
-from exactlyonce.attempt import Again, Before, Finished, Handled, Memory, Settled, Strategy, Work
+from exactlyonce.effects.attempt import Again, Before, Finished, Handled, Memory, Settled, Strategy, Work
 from exactlyonce.effects.effect import Step
 from exactlyonce.values.envelope import EntityRef, Envelope
 from exactlyonce.values.frozen_json import Json

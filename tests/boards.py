@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from exactlyonce import Context, Entity, Envelope, message
-from exactlyonce.attempt import Strategy
+from exactlyonce.effects.attempt import Strategy
 from exactlyonce.values.frozen_json import Json
 from tests.samples import SENT
 

@@ -9,7 +9,7 @@ from typing import Any
 from azure.functions.queue import QueueMessage
 
 from exactlyonce import Api, Context, Destination, Entity, Envelope, Outbox, Reply, message
-from exactlyonce.attempt import Strategy
+from exactlyonce.effects.attempt import Strategy
 from exactlyonce.records.ledger import ReplyTo
 from exactlyonce.values.frozen_json import Json
 from tests.samples import SENT

@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from typing import Any, Final
 
 from exactlyonce import Context, Destination, Entity, Envelope, Outbox, message
-from exactlyonce.attempt import Strategy
+from exactlyonce.effects.attempt import Strategy
 from exactlyonce.stores.memory.store import Fate
 from exactlyonce.values.frozen_json import Json
 

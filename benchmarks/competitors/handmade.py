@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from benchmarks.competitors.requests import Claim, Overwrite
-from exactlyonce.attempt import Again, Before, Finished, Memory, Work
+from exactlyonce.effects.attempt import Again, Before, Finished, Memory, Work
 from exactlyonce.effects.effect import UNKNOWN, Begin, NoAnswer, Step
 from exactlyonce.effects.entity import PUBLISHED, Conflict, LoadEntity, Publish
 from exactlyonce.values.envelope import Envelope, key_of

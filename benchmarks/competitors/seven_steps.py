@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.competitors.requests import Promote
-from exactlyonce.attempt import Again, Finished, Memory, Work
+from exactlyonce.effects.attempt import Again, Finished, Memory, Work
 from exactlyonce.effects.effect import UNKNOWN, Step
 from exactlyonce.effects.library import DeleteStaged, FoundStaged, WritePage, Written
 from exactlyonce.errors import HandlerError

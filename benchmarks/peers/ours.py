@@ -18,11 +18,11 @@ from benchmarks.peers.processes import first_line, process
 from benchmarks.subjects import channel_of
 from demo.stack import create_containers
 from exactlyonce import Context, Destination, Entity, Envelope, Outbox, message
-from exactlyonce.attempt import Work
 from exactlyonce.drivers.driver import AsyncDriver, Backoff, Retrying
 from exactlyonce.drivers.lanes import BUDGET, Lanes
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.effects.attempt import Work
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.records.outbox import Place

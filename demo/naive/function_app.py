@@ -11,7 +11,7 @@ from azure.storage.queue import BinaryBase64EncodePolicy
 from azure.storage.queue.aio import QueueClient
 
 from exactlyonce import Entity, Envelope
-from exactlyonce.attempt import Before
+from exactlyonce.effects.attempt import Before
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.values.frozen_json import Json

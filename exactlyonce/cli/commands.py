@@ -31,6 +31,7 @@ from exactlyonce.cli.tables import (
     sequence_lines,
 )
 from exactlyonce.drivers.runtime import Clock, SystemClock
+from exactlyonce.environment import use_local_settings
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.messages import EntityKey
@@ -47,7 +48,6 @@ from exactlyonce.hosting.upkeep.operator import (
     requeuing,
     selected,
 )
-from exactlyonce.local_settings import use_local_settings
 from exactlyonce.protocols.outbox.judge import Proof
 from exactlyonce.stores.port import ListedMessage
 from exactlyonce.values.envelope import EntityRef

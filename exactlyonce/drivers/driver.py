@@ -10,17 +10,17 @@ from datetime import datetime
 from random import Random
 from typing import Any, TypeVar
 
-from exactlyonce.attempt import Again, Memory
-from exactlyonce.blobs.port import NoBlobs
 from exactlyonce.drivers.book import BlockingBooks, Books
 from exactlyonce.drivers.observer import Delivery
 from exactlyonce.drivers.overdue import divided
 from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.drivers.runtime import ADVICE, Deadline, OutOfTime, Runtime
+from exactlyonce.effects.attempt import Again, Memory
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, AsyncPort, Begin, Begun, Busy, Effect, Port, Step, Together
 from exactlyonce.effects.entity import PUBLISHED, Publish
 from exactlyonce.effects.library import CloseNumbers, DeleteBlobs, FindPaid, OpenNumbers, WriteOnce, Written
 from exactlyonce.errors import TryAgainLater
+from exactlyonce.stores.blobs.port import NoBlobs
 from exactlyonce.stores.port import AsyncStore, Store
 from exactlyonce.transports.port import SendReply
 from exactlyonce.values.envelope import EntityRef

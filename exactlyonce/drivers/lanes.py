@@ -19,16 +19,16 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
-from exactlyonce.attempt import Again, Attempts, Finished, Memory, Work
 from exactlyonce.drivers.driver import AsyncDriver, Retrying
 from exactlyonce.drivers.observer import Delivery
 from exactlyonce.drivers.runtime import ADVICE, Clock, Deadline, Timekeeper
+from exactlyonce.effects.attempt import Again, Attempts, Finished, Memory, Work
 from exactlyonce.effects.effect import UNKNOWN, Begin, Step
 from exactlyonce.effects.library import CloseNumbers, OpenNumbers
 from exactlyonce.errors import ExactlyOnceError, HandlerError, HandlerFailed, TryAgainLater
-from exactlyonce.raised import Show, cause_of, class_of, shown
 from exactlyonce.records.outbox import Answer
 from exactlyonce.values.envelope import EntityRef, Envelope, key_of
+from exactlyonce.values.raised import Show, cause_of, class_of, shown
 
 # Memories of entities, from a lane to the next, within a budget.
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol, TypeVar
 
-from exactlyonce.attempt import Again, Memory
+from exactlyonce.effects.attempt import Again, Memory
 from exactlyonce.effects.effect import Effect, Step
 from exactlyonce.values.envelope import EntityRef, Envelope, Extensions
 

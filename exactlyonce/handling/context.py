@@ -10,7 +10,7 @@ from random import Random
 from typing import Final, TypeVar
 from urllib.parse import quote
 
-from exactlyonce.attempt import Before
+from exactlyonce.effects.attempt import Before
 from exactlyonce.errors import ConfigurationError, ContextClosed, OutputTooLarge, UnknownDestination
 from exactlyonce.handling.calls import Api, Call, Reply, call_of
 from exactlyonce.handling.messages import encode, require_model

@@ -11,7 +11,7 @@ from typing import Any, Final, Generic, NoReturn, Protocol, TypeVar, overload
 
 from pydantic import PydanticUserError, ValidationError
 
-from exactlyonce.attempt import Strategy
+from exactlyonce.effects.attempt import Strategy
 from exactlyonce.errors import (
     ConfigurationError,
     DamagedDocument,
@@ -33,12 +33,12 @@ from exactlyonce.handling.messages import (
     require_model,
     tell_unread,
 )
-from exactlyonce.raised import class_of
 from exactlyonce.records.companions import Event
 from exactlyonce.records.ledger import LEDGER
 from exactlyonce.values.declarations import kind_of, require, require_plain, require_text, require_tuple
 from exactlyonce.values.envelope import ID_RULE, EntityRef, Envelope, is_document_id, message_key, require_name
 from exactlyonce.values.frozen_json import Json, problems, raised_in
+from exactlyonce.values.raised import class_of
 from exactlyonce.values.round_trips import (
     ApplicationsCode,
     Place,

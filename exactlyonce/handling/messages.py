@@ -13,7 +13,6 @@ from typing import Any, Final, TypeVar, cast
 from pydantic import BaseModel, ValidationError
 
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError, HandlerFailed, InvalidMessage
-from exactlyonce.raised import class_of
 from exactlyonce.values.declarations import kind_of, require, require_tuple
 from exactlyonce.values.envelope import (
     ID_RULE,
@@ -26,6 +25,7 @@ from exactlyonce.values.envelope import (
     require_name,
 )
 from exactlyonce.values.frozen_json import Json, misfits, problems, raised_in, unread
+from exactlyonce.values.raised import class_of
 from exactlyonce.values.round_trips import ApplicationsCode, lost, read_text, written_text
 
 _ATTRIBUTE: Final = "__exactlyonce_message__"

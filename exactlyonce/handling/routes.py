@@ -8,13 +8,13 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypedDict, TypeVar, overload
 
-from exactlyonce.attempt import Strategy
+from exactlyonce.effects.attempt import Strategy
 from exactlyonce.errors import ConfigurationError, HandlerFailed, InvalidMessage, OutputTooLarge, UnknownDestination
 from exactlyonce.handling.messages import EntityKey, entity_named, entity_ref, message_type
-from exactlyonce.raised import class_of
 from exactlyonce.records.outbox import MOST_CARRIED, RECEIVER, Place, Sequences, channel_id, numbered
 from exactlyonce.values.declarations import kind_of, require, require_plain, require_tuple
 from exactlyonce.values.envelope import EntityRef, Extensions, require_name, unfit
+from exactlyonce.values.raised import class_of
 from exactlyonce.values.round_trips import ApplicationsCode
 
 

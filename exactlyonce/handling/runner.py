@@ -8,13 +8,12 @@ from datetime import datetime
 from functools import reduce
 from typing import Any
 
-from exactlyonce.attempt import Before, Evolve, Handle, Handled, Work
+from exactlyonce.effects.attempt import Before, Evolve, Handle, Handled, Work
 from exactlyonce.errors import DamagedDocument, ExactlyOnceError, HandlerFailed, NoStateReturned
 from exactlyonce.handling.context import Context, released
 from exactlyonce.handling.entities import Entity, Handler
 from exactlyonce.handling.messages import full_name, same_source
 from exactlyonce.handling.routes import Routes
-from exactlyonce.raised import cause_of, class_of, text_of
 from exactlyonce.records.companions import Event
 from exactlyonce.records.ledger import LEDGER
 from exactlyonce.records.outbox import Answer, Output
@@ -22,6 +21,7 @@ from exactlyonce.values.declarations import kind_of
 from exactlyonce.values.envelope import EntityRef, Envelope, Origin, key_of
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.lifetimes import Lifetimes
+from exactlyonce.values.raised import cause_of, class_of, text_of
 from exactlyonce.values.round_trips import ApplicationsCode
 
 # The age check: refuses unknown messages that are too old to judge (fail closed).

@@ -31,12 +31,12 @@ from exactlyonce.handling.calls import Api, Call, Credentials, read_call
 from exactlyonce.handling.routes import Routes
 from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
 from exactlyonce.hosting.deliveries.triggers import Delivered, delivery_of, envelope_of
-from exactlyonce.raised import Show, causes_of, class_of, shown
 from exactlyonce.records.ledger import CALL_TYPE, TRIED, ReplyTo
 from exactlyonce.records.outbox import Output
 from exactlyonce.transports.http import Received, Request, Wire
 from exactlyonce.values.envelope import Envelope, key_of
 from exactlyonce.values.frozen_json import Json, is_json, read_json
+from exactlyonce.values.raised import Show, causes_of, class_of, shown
 from exactlyonce.values.round_trips import ApplicationsCode
 
 # The content of a reply. A reply is committed: a lost part of the answer would be lost for ever.

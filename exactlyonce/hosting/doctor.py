@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 import azure.functions as func
 
-from exactlyonce.attempt import Strategy
+from exactlyonce.effects.attempt import Strategy
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError
 from exactlyonce.hosting.application import ExactlyOnce
 from exactlyonce.hosting.config.checks import leading_to, unheard_by

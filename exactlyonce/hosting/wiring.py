@@ -32,10 +32,10 @@ from exactlyonce.hosting.requests.asker import Asker
 from exactlyonce.hosting.requests.opened_door import Requests
 from exactlyonce.hosting.upkeep.operator import Operator
 from exactlyonce.hosting.upkeep.sweeper import Sweeper
-from exactlyonce.raised import Show, shown
 from exactlyonce.records.library import PROVED_WITHIN
 from exactlyonce.records.outbox import Output
 from exactlyonce.values.envelope import Envelope, key_of, message_key
+from exactlyonce.values.raised import Show, shown
 
 # The sender: sends messages from outside of handlers.
 

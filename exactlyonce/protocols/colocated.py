@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from exactlyonce.attempt import Again, Finished, Memory, Settled, Unfinished, Work
+from exactlyonce.effects.attempt import Again, Finished, Memory, Settled, Unfinished, Work
 from exactlyonce.effects.companions import ReplaceCompanions, SaveBatch
 from exactlyonce.effects.effect import Begin, Step
 from exactlyonce.effects.entity import PUBLISHED, Publish, Saved

@@ -14,7 +14,7 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import Link, Span, Status, StatusCode, Tracer
 
-from exactlyonce.attempt import Again, Finished, Memory
+from exactlyonce.effects.attempt import Again, Finished, Memory
 from exactlyonce.effects.companions import (
     DeleteCompanions,
     FindEntries,
@@ -216,7 +216,7 @@ class AttemptSpans:
         self._step = step
         self._number += 1
         self._tally.begin()
-        attributes: dict[str, str | int] = {"exactlyonce.attempt": self._number}
+        attributes: dict[str, str | int] = {"exactlyonce.effects.attempt": self._number}
         if len(self._deliveries) != 1:  # The span of a single delivery names the entity.
             attributes["exactlyonce.entity"] = str(self._entity)
         if len(self._deliveries) > 1:

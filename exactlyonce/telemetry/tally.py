@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final, Literal
 
-from exactlyonce.attempt import Finished
+from exactlyonce.effects.attempt import Finished
 from exactlyonce.effects.companions import FoundCompanions, LoadCompanions, SaveBatch
 from exactlyonce.effects.effect import UNKNOWN, Begun, Effect, Together
 from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity

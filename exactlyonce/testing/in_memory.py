@@ -14,7 +14,6 @@ from typing import Any, Final, TypeVar
 
 from azure.functions.queue import QueueMessage
 
-from exactlyonce.blobs.port import AwaitedBlobs, MemoryBlobs
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.runtime import Clock, Runtime
 from exactlyonce.effects.effect import Awaited
@@ -28,6 +27,7 @@ from exactlyonce.hosting.accounts.ownership import Declared, Ownership
 from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
 from exactlyonce.records.library import ParkedMessage
 from exactlyonce.records.outbox import Output
+from exactlyonce.stores.blobs.port import AwaitedBlobs, MemoryBlobs
 from exactlyonce.stores.memory.listing import MemoryListing
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.port import AsyncStore, MemoryApplicationStore, text_of

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any, Final, Generic, TypeVar
 
-from exactlyonce.attempt import Before
+from exactlyonce.effects.attempt import Before
 from exactlyonce.errors import NoStateReturned
 from exactlyonce.handling.calls import Api, Call
 from exactlyonce.handling.context import Context

@@ -14,12 +14,12 @@ from random import Random
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
-from exactlyonce.attempt import Again, Memory, Strategy, Work
 from exactlyonce.drivers.driver import AsyncDriver, Backoff, Retrying
 from exactlyonce.drivers.lanes import BUDGET, Lanes
 from exactlyonce.drivers.observer import Observer, ObserverSlot
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.runtime import Clock, Runtime
+from exactlyonce.effects.attempt import Again, Memory, Strategy, Work
 from exactlyonce.effects.effect import Awaited, Step
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.routes import Destination, Routes

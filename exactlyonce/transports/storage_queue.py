@@ -19,9 +19,9 @@ from azure.core.credentials_async import AsyncTokenCredential
 from azure.core.exceptions import AzureError, HttpResponseError, ResourceExistsError, ResourceNotFoundError
 from azure.storage.queue.aio import QueueClient, QueueServiceClient
 
-from exactlyonce.credentials import default_credential
 from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.entity import PUBLISHED
+from exactlyonce.environment import default_credential
 from exactlyonce.records.outbox import Output
 from exactlyonce.transports.port import SendReply
 

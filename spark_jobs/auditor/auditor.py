@@ -150,12 +150,14 @@ class Auditor:
                 work.progress.begin("results")
                 write(out, contents, findings)
                 if checkpoints:
-                    versions = facts.entities.select(
-                        "entity", "version", F.lit(work.beginning.now).cast("bigint").alias("seen_at")
-                    )
-                    checkpoints.write(following, left_open, versions if is_full else None)
+                    checkpoints.write(following, left_open, self._versions(facts) if is_full else None)
                 work.progress.done(f"in {out}")
             return contents
+
+    def _versions(self, facts: Facts) -> DataFrame:
+        """The versions of all entities, as of this audit."""
+        now = F.lit(self.work.beginning.now).cast("bigint").alias("seen_at")
+        return facts.entities.select("entity", "version", now)
 
     def _mode(self, checkpoints: Checkpoints | None, last: Checkpoint | None, reader: AccountReader) -> Mode:
         """Incremental after a checkpoint, unless so many entities changed or were left open that a full audit is cheaper."""

@@ -18,18 +18,18 @@ from typing import Final
 from azure.identity.aio import DefaultAzureCredential
 
 from exactlyonce import Colocated, Outbox, Resequencer, VersionStream
-from exactlyonce.attempt import Strategy
-from exactlyonce.blobs.azure import AzureBlobs
-from exactlyonce.blobs.port import AsyncBlobs
 from exactlyonce.drivers.driver import AsyncDriver, Backoff
 from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.effects.attempt import Strategy
 from exactlyonce.effects.effect import AsyncAdapter, AsyncPort, performs
 from exactlyonce.effects.library import DeleteBlobs
+from exactlyonce.environment import setting
 from exactlyonce.errors import ConfigurationError
-from exactlyonce.local_settings import setting
 from exactlyonce.protocols.steps.clean import blob_candidates, clean_blobs
 from exactlyonce.records.blobs import ListedBlob
+from exactlyonce.stores.blobs.azure import AzureBlobs
+from exactlyonce.stores.blobs.port import AsyncBlobs
 from exactlyonce.values.frozen_json import Json
 from spark_jobs.cleaner.fence import AT_ONCE, MeteredConnection, Place, decided
 from spark_jobs.cleaner.summary import REMOVED

@@ -15,10 +15,10 @@ from itertools import groupby, islice
 from random import SystemRandom
 from typing import Any, Final, TypeVar
 
-from exactlyonce.attempt import Again, Memory
 from exactlyonce.drivers.driver import AsyncDriver, Backoff, Retrying
 from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.effects.attempt import Again, Memory
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.entity import Saved, SaveEntity
 from exactlyonce.effects.library import DeleteStaged

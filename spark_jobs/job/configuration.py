@@ -17,8 +17,8 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from exactlyonce import Colocated, Entity, Outbox, Resequencer, VersionStream
+from exactlyonce.environment import setting
 from exactlyonce.errors import ConfigurationError
-from exactlyonce.local_settings import setting
 from exactlyonce.values.lifetimes import Duration, Positive
 from spark_jobs.job import limits
 

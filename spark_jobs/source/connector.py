@@ -33,8 +33,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StringType, StructField, StructType
 
+from exactlyonce.environment import setting
 from exactlyonce.errors import ConfigurationError
-from exactlyonce.local_settings import setting
 from spark_jobs.job.configuration import Account
 from spark_jobs.source.port import RAW, Made, Outcome, Query, Spent, container_of_all, placed, require_deletable
 from spark_jobs.spark.frames import by_row, held, kept, making

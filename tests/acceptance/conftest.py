@@ -17,7 +17,7 @@ from azure.storage.queue import BinaryBase64DecodePolicy, BinaryBase64EncodePoli
 from azure.storage.queue.aio import QueueClient
 
 from exactlyonce import Colocated, Destination, Outbox, VersionStream
-from exactlyonce.attempt import Strategy
+from exactlyonce.effects.attempt import Strategy
 from exactlyonce.hosting import ExactlyOnce, PlainJson, Settings, StorageConnection
 from exactlyonce.records.companions import KIND
 from function_host.azurite import Azurite, azurite

@@ -18,10 +18,10 @@ import pytest
 from aiohttp import web
 
 from exactlyonce import Envelope
-from exactlyonce.attempt import Memory
 from exactlyonce.drivers.driver import AsyncDriver
 from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.effects.attempt import Memory
 from exactlyonce.protocols.outbox.requests import clean_requests
 from exactlyonce.records.ledger import LEDGER
 from exactlyonce.stores.cosmos.client import CosmosConnection

@@ -7,7 +7,7 @@ from itertools import permutations
 import pytest
 
 from exactlyonce import ConfigurationError
-from exactlyonce.attempt import Strategy
+from exactlyonce.effects.attempt import Strategy
 from function_host import Point
 from local_cosmos.semantics.history import AcceptedWrite
 from tests.acceptance.conftest import STRATEGIES, Bank

@@ -81,7 +81,8 @@ class Walk:
         return focus
 
     async def opens(self, message: str) -> None:
-        """Open the latest delivery of a message."""
+        """Open the latest delivery of a message, once it is listed."""
+        await self.sees("messages-list", message)
         chosen = (
             f"[...document.querySelectorAll('#messages-list button')].find((one) => one.textContent === {message!r})"
         )

@@ -12,7 +12,7 @@ import azure.functions as func
 import pytest
 
 from exactlyonce import Context, Destination, Envelope, message
-from exactlyonce.attempt import Strategy
+from exactlyonce.effects.attempt import Strategy
 from exactlyonce.stores.port import ListedMessage
 from exactlyonce.values.frozen_json import Json
 from function_host.azurite import Azurite

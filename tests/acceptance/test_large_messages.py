@@ -18,7 +18,7 @@ from azure.storage.blob.aio import BlobClient, ContainerClient
 from azure.storage.queue.aio import QueueServiceClient
 
 from exactlyonce import ConfigurationError, Context, Destination, Entity, Outbox, message
-from exactlyonce.attempt import Memory
+from exactlyonce.effects.attempt import Memory
 from exactlyonce.effects.effect import Effect
 from exactlyonce.effects.entity import Publish, SaveEntity
 from exactlyonce.effects.library import WriteOnce

@@ -12,8 +12,8 @@ from azure.identity.aio import DefaultAzureCredential
 from azure.storage.blob.aio import BlobServiceClient
 from azure.storage.queue.aio import QueueServiceClient
 
-from exactlyonce.blobs.azure import AzureBlobs
-from exactlyonce.blobs.port import AsyncBlobs
+from exactlyonce.stores.blobs.azure import AzureBlobs
+from exactlyonce.stores.blobs.port import AsyncBlobs
 from exactlyonce.testing.contracts.blobs import BlobContract
 from exactlyonce.testing.contracts.transports import TransportContract
 from exactlyonce.transports.port import AsyncTransport

@@ -11,7 +11,7 @@ from benchmarks.competitors.handmade import Naive, ProcessedDocument
 from benchmarks.competitors.seven_steps import SevenSteps
 from benchmarks.contenders import ROUTES, Contender
 from benchmarks.subjects import shooting_range
-from exactlyonce.attempt import Attempts, Memory, Strategy, Work
+from exactlyonce.effects.attempt import Attempts, Memory, Strategy, Work
 from exactlyonce.effects.effect import Begin, Begun
 from exactlyonce.effects.entity import PUBLISHED, Loaded, LoadEntity, Publish
 from exactlyonce.handling.runner import Runner

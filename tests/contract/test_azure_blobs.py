@@ -11,10 +11,10 @@ import pytest
 from azure.storage.blob.aio import ContainerClient
 
 from exactlyonce import ConfigurationError, TryAgainLater
-from exactlyonce.blobs.azure import AzureBlobs
-from exactlyonce.blobs.port import AsyncBlobs
 from exactlyonce.effects.library import KEPT, DeleteBlobs, WriteOnce
 from exactlyonce.records.blobs import Author, Blob
+from exactlyonce.stores.blobs.azure import AzureBlobs
+from exactlyonce.stores.blobs.port import AsyncBlobs
 from exactlyonce.testing.contracts.blobs import BlobContract, a_blob, listed
 from exactlyonce.values.envelope import EntityRef
 from function_host.azurite import ACCOUNT_KEY, Azurite, azurite

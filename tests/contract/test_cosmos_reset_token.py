@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from exactlyonce.attempt import Memory
 from exactlyonce.drivers.driver import AsyncDriver
 from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.effects.attempt import Memory
 from exactlyonce.effects.effect import BEHIND
 from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.effects.library import FindPages

@@ -9,12 +9,12 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from exactlyonce.blobs.port import AsyncBlobs, AwaitedBlobs, MemoryBlobs
 from exactlyonce.effects.effect import UNKNOWN, Awaited
 from exactlyonce.effects.library import WriteBook, WriteOnce
 from exactlyonce.records.blobs import Blob
 from exactlyonce.records.library import BOOKS, Book
 from exactlyonce.records.outbox import Kept
+from exactlyonce.stores.blobs.port import AsyncBlobs, AwaitedBlobs, MemoryBlobs
 from exactlyonce.stores.memory.listing import MemoryListing
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.port import AsyncListing, AsyncStore

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import reduce
 from typing import Any
 
-from exactlyonce.attempt import Again, Work, never
+from exactlyonce.effects.attempt import Again, Work, never
 from exactlyonce.effects.companions import FindEntries, ReplaceCompanions, SaveBatch
 from exactlyonce.effects.effect import Begin, Begun, NoAnswer, Step, Together
 from exactlyonce.effects.entity import PUBLISHED, Conflict, Publish

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from exactlyonce import Outbox
-from exactlyonce.attempt import Finished
+from exactlyonce.effects.attempt import Finished
 from exactlyonce.effects.effect import Begin, NoAnswer, Opened, Step
 from exactlyonce.effects.entity import PUBLISHED, Conflict, Publish, Saved, SaveEntity
 from exactlyonce.effects.library import (

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
-from exactlyonce.attempt import Again, Finished
+from exactlyonce.effects.attempt import Again, Finished
 from exactlyonce.effects.companions import DeleteCompanions, LoadCompanions, SaveBatch
 from exactlyonce.effects.effect import NoAnswer, Step
 from exactlyonce.effects.entity import PUBLISHED, Publish, Saved, SaveEntity

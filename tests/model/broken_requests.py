@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from exactlyonce import Outbox
-from exactlyonce.attempt import Again, Before, Finished
+from exactlyonce.effects.attempt import Again, Before, Finished
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.entity import PUBLISHED, Conflict, Publish, SaveEntity
 from exactlyonce.effects.library import DeleteStaged, KeepAnswers, LoadStaged, Stage, Written

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from exactlyonce import Outbox
-from exactlyonce.attempt import Again, Attempts, Before, Handled, Memory, Work
+from exactlyonce.effects.attempt import Again, Attempts, Before, Handled, Memory, Work
 from exactlyonce.effects.effect import Begin, Begun, Effect, Opened
 from exactlyonce.effects.entity import PUBLISHED, Publish, SaveEntity
 from exactlyonce.effects.library import CloseNumbers, FindPaid, OpenNumbers

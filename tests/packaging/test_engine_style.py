@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from exactlyonce import attempt
+from exactlyonce.effects import attempt
 from exactlyonce.effects.effect import Effect
 from tests.packaging.sources import files, name_of
 from verification.twins.all_effects import MODULES

@@ -17,7 +17,7 @@ from tests.packaging.sources import LIBRARY, ROOT, files, imports, module_of
 
 SDKS = {
     "azure.cosmos": ("exactlyonce.stores.cosmos*", "spark_jobs", "spark_jobs.*"),
-    "azure.storage.blob": ("exactlyonce.blobs.azure*",),
+    "azure.storage.blob": ("exactlyonce.stores.blobs.azure*",),
     "azure.storage.queue": ("exactlyonce.transports.storage_queue*",),
     "azure.servicebus": ("exactlyonce.transports.service_bus*",),
     "opentelemetry": ("exactlyonce.telemetry.*",),
@@ -30,10 +30,10 @@ SDKS = {
 }
 AZURE = (
     "exactlyonce.stores.cosmos*",
-    "exactlyonce.blobs.azure*",
+    "exactlyonce.stores.blobs.azure*",
     "exactlyonce.transports.storage_queue*",
     "exactlyonce.transports.service_bus*",
-    "exactlyonce.credentials",
+    "exactlyonce.environment",
     "exactlyonce.hosting",
     "exactlyonce.hosting.*",
     "exactlyonce.testing.in_memory",
@@ -76,7 +76,7 @@ def test_each_sdk_is_imported_in_its_place_only() -> None:
         ("exactlyonce.stores.memory.store", "import azure.core"),
         ("exactlyonce.hosting.deliveries.claim_checks", "from azure.storage.blob.aio import BlobClient"),
         ("exactlyonce.transports.storage_queue", "from azure.storage import blob"),
-        ("exactlyonce.blobs.azure", "import azure.storage.queue"),
+        ("exactlyonce.stores.blobs.azure", "import azure.storage.queue"),
         ("exactlyonce.transports.storage_queue", "import azure.functions as func"),
         ("handlers.messages", "import azure.identity"),
         ("exactlyonce.hosting.application", "from opentelemetry import trace"),

@@ -10,15 +10,15 @@ from typing import Any
 from azure.cosmos import CosmosClient
 
 from exactlyonce import Destination, Entity, Envelope, Outbox
-from exactlyonce.attempt import Work
-from exactlyonce.blobs.port import AsyncBlobs
 from exactlyonce.drivers.driver import AsyncDriver, Backoff, Retrying
 from exactlyonce.drivers.lanes import Lanes
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.effects.attempt import Work
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.records.application import DEFAULT_NAME, KIND, OwnedType, application_document, application_of
+from exactlyonce.stores.blobs.port import AsyncBlobs
 from exactlyonce.stores.cosmos.client import CosmosConnection
 from exactlyonce.stores.cosmos.partition import LIBRARY_PATH, EntityContainer
 from exactlyonce.stores.cosmos.store import CosmosStore

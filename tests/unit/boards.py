@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from exactlyonce import Context, Destination, Entity, Envelope, message
-from exactlyonce.attempt import Again, Before, Finished, Handle, Handled, Memory, Work
+from exactlyonce.effects.attempt import Again, Before, Finished, Handle, Handled, Memory, Work
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import Effect
 from exactlyonce.errors import HandlerFailed

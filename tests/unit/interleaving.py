@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from random import Random
 from typing import Any
 
-from exactlyonce.attempt import Again, Memory
+from exactlyonce.effects.attempt import Again, Memory
 from exactlyonce.effects.effect import UNKNOWN, Begin, Begun, Effect, Step, Together
 from exactlyonce.effects.library import CloseNumbers, FindPaid, FoundBooks, OpenNumbers, ReadBooks, WriteBook, Written
 from exactlyonce.records.library import BOOK_DIGITS

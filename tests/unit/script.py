@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any, TypeVar
 
 from exactlyonce import Destination, Envelope
-from exactlyonce.attempt import Again, Finished, Handle, Memory, Strategy, Work
+from exactlyonce.effects.attempt import Again, Finished, Handle, Memory, Strategy, Work
 from exactlyonce.effects.effect import Begin, Begun, Effect, Step, Together
 from exactlyonce.effects.entity import PUBLISHED, Publish, Saved, SaveEntity
 from exactlyonce.effects.library import KEPT, CloseNumbers, FindPaid, OpenNumbers, WriteOnce

@@ -11,7 +11,7 @@ from datetime import timedelta
 from itertools import product
 from typing import Final
 
-from exactlyonce.attempt import Finished
+from exactlyonce.effects.attempt import Finished
 from exactlyonce.effects.companions import FoundCompanions
 from exactlyonce.effects.effect import Begun, Opened
 from exactlyonce.errors import DatabaseRestored, MessageError

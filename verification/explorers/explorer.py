@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from exactlyonce.attempt import Again, Finished
+from exactlyonce.effects.attempt import Again, Finished
 from exactlyonce.effects.effect import UNKNOWN, Opened
 from exactlyonce.effects.library import CloseNumbers, FindPaid, OpenNumbers, Unpark
 from exactlyonce.errors import DatabaseRestored, ExactlyOnceError, InvalidMessage, LedgerRemoved

@@ -12,7 +12,7 @@ from datetime import timedelta
 from functools import cache
 from typing import Any, Final
 
-from exactlyonce.attempt import Again, Finished, Memory, Work
+from exactlyonce.effects.attempt import Again, Finished, Memory, Work
 from exactlyonce.effects.effect import UNKNOWN, Step
 from exactlyonce.effects.entity import PUBLISHED, Publish
 from exactlyonce.effects.library import FoundParked, LoadParked

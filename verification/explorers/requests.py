@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from exactlyonce.attempt import Again, Finished
+from exactlyonce.effects.attempt import Again, Finished
 from exactlyonce.errors import RequestUnknown
 from exactlyonce.records.library import RequestDocument
 from exactlyonce.records.outbox import Answer

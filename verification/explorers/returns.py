@@ -17,8 +17,8 @@ from types import SimpleNamespace, coroutine
 from typing import Any, Final
 
 from exactlyonce import Outbox
-from exactlyonce.attempt import Again, Finished, Work
 from exactlyonce.drivers.driver import Backoff, Retrying
+from exactlyonce.effects.attempt import Again, Finished, Work
 from exactlyonce.effects.effect import UNKNOWN, Begun, Effect, Step
 from exactlyonce.effects.entity import PUBLISHED, Publish
 from exactlyonce.effects.library import FoundParked, LoadParked, Park, Written

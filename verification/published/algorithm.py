@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Final
 
-from exactlyonce.attempt import Again, Before, Finished, Handled, Memory, Work
+from exactlyonce.effects.attempt import Again, Before, Finished, Handled, Memory, Work
 from exactlyonce.effects.effect import Begin, Begun, NoAnswer, Step
 from exactlyonce.effects.entity import PUBLISHED, Conflict, Loaded, LoadEntity, Publish, Saved, SaveEntity
 from exactlyonce.effects.library import DeleteStaged, FindPages, LoadStaged, Stage, WritePage, Written

@@ -8,8 +8,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from exactlyonce.attempt import Again, Finished
 from exactlyonce.drivers.overdue import place_of
+from exactlyonce.effects.attempt import Again, Finished
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.entity import Loaded, Publish
 from exactlyonce.effects.library import FindPages, FindPagesAbove, FoundAbove, FoundPages, FoundStaged, HasPages

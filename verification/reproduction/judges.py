@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import count, groupby
 
-from exactlyonce.attempt import Before
 from exactlyonce.drivers.overdue import TOO_OLD
+from exactlyonce.effects.attempt import Before
 from exactlyonce.errors import DatabaseRestored, ExactlyOnceError, InvalidMessage
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry
 from exactlyonce.records.ledger import EntityView, Ledger, hash_in, read_entity, split

@@ -11,11 +11,11 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any, Final, cast
 
-from exactlyonce.attempt import Finished, Memory, Settled
 from exactlyonce.drivers.book import Books, Shelf
 from exactlyonce.drivers.driver import AsyncDriver, Backoff, Retrying
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.runtime import Clock, Runtime, SystemClock
+from exactlyonce.effects.attempt import Finished, Memory, Settled
 from exactlyonce.effects.effect import UNKNOWN, Effect, Opened, Unknown
 from exactlyonce.effects.entity import Loaded, Publish
 from exactlyonce.effects.library import FindPaid, OpenNumbers, WriteBook, Written

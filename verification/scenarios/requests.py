@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from exactlyonce import Colocated, VersionStream
-from exactlyonce.attempt import Strategy
+from exactlyonce.effects.attempt import Strategy
 from verification.explorers.requests import LEFT, REFUSED
 from verification.scenarios.outbox import LATE, OTHER, OWN, STALE
 from verification.world.answers import ANSWERED_THERE, FOUND

@@ -14,7 +14,7 @@ from random import Random
 from typing import Any, Final, TypeVar
 
 from exactlyonce import Envelope, ExactlyOnceError, Outbox
-from exactlyonce.attempt import Memory, Strategy
+from exactlyonce.effects.attempt import Memory, Strategy
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.library import Park
 from exactlyonce.hosting.deliveries.settlement import aside_place

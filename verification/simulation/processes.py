@@ -13,10 +13,10 @@ from typing import Any, Final, TypeVar
 from azure.functions.queue import QueueMessage
 
 from exactlyonce import Entity, Envelope, TryAgainLater
-from exactlyonce.attempt import Memory
 from exactlyonce.drivers.driver import AsyncDriver, Backoff, Retrying
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.runtime import Runtime, StoreTime
+from exactlyonce.effects.attempt import Memory
 from exactlyonce.effects.effect import Step
 from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
 from exactlyonce.hosting.deliveries.maintenance import Maintenance

@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from exactlyonce import Colocated, Entity, Envelope, Outbox, Resequencer, VersionStream
-from exactlyonce.attempt import Strategy, Work
 from exactlyonce.drivers.book import Books
 from exactlyonce.drivers.lanes import Lanes
+from exactlyonce.effects.attempt import Strategy, Work
 from exactlyonce.effects.effect import Step
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner

@@ -11,10 +11,10 @@ from types import ModuleType
 from typing import Any, Final
 
 from exactlyonce import Colocated, Outbox, Resequencer, VersionStream
-from exactlyonce.attempt import Again, Memory, Strategy
 from exactlyonce.drivers import book as keeping
 from exactlyonce.drivers import lanes as combining
 from exactlyonce.drivers.book import Books, ProcessBook, Shelf
+from exactlyonce.effects.attempt import Again, Memory, Strategy
 from exactlyonce.effects.companions import ReplaceCompanions, SaveBatch
 from exactlyonce.effects.effect import Begin, NoAnswer, Step
 from exactlyonce.effects.entity import PUBLISHED, Conflict, Publish, Saved, SaveEntity

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from exactlyonce import Colocated, Outbox
-from exactlyonce.attempt import Finished
 from exactlyonce.drivers.book import ProcessBook
+from exactlyonce.effects.attempt import Finished
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.entity import PUBLISHED, Publish, SaveEntity

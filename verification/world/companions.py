@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from functools import cache, cached_property, reduce
 from typing import Any, Final
 
-from exactlyonce.attempt import Before, Handled, Memory
+from exactlyonce.effects.attempt import Before, Handled, Memory
 from exactlyonce.effects.companions import FindNumbered, LoadCompanions, SaveBatch
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.entity import Loaded

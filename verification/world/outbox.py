@@ -11,7 +11,7 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from exactlyonce import Outbox
-from exactlyonce.attempt import Before, Handled, Work
+from exactlyonce.effects.attempt import Before, Handled, Work
 from exactlyonce.handling.runner import AgeCheck
 from exactlyonce.protocols.outbox.due import RELEASE
 from exactlyonce.records.ledger import Ledger, ReplyTo, hash_in, split

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any, Final, Literal
 
-from exactlyonce.attempt import Memory
 from exactlyonce.drivers.book import ProcessBook, Shelf
+from exactlyonce.effects.attempt import Memory
 from exactlyonce.effects.effect import Step
 from exactlyonce.protocols.outbox import clean as retention
 from exactlyonce.protocols.resequencer.gaps import Rebuild

@@ -9,7 +9,7 @@ from functools import cache, partial
 from itertools import permutations
 from typing import Any, Final
 
-from exactlyonce.attempt import Again, Before, Finished, Handled, Memory, Settled, Work
+from exactlyonce.effects.attempt import Again, Before, Finished, Handled, Memory, Settled, Work
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import UNKNOWN, Begin, Begun, Effect, Step, Together
 from exactlyonce.effects.entity import Conflict, Loaded

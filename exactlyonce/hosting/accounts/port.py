@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
-from exactlyonce.blobs.port import AsyncBlobs
 from exactlyonce.drivers.observer import Observer
 from exactlyonce.drivers.publisher import Address
 from exactlyonce.drivers.runtime import Runtime
@@ -18,6 +17,7 @@ from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.routes import Destination
 from exactlyonce.hosting.accounts.ownership import Ownership
 from exactlyonce.hosting.config.settings import Settings
+from exactlyonce.stores.blobs.port import AsyncBlobs
 from exactlyonce.stores.port import AsyncListing, AsyncStore
 from exactlyonce.transports.http import Wire
 

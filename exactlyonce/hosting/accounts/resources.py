@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from azure.core.credentials_async import AsyncTokenCredential
 
-from exactlyonce.credentials import default_credential
 from exactlyonce.drivers.publisher import Address
 from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.environment import default_credential
 from exactlyonce.errors import ConfigurationError, TryAgainLater
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.routes import Destination
@@ -28,7 +28,7 @@ from exactlyonce.stores.cosmos.store import CosmosStore, unfit_for_companions
 from exactlyonce.transports.http import HttpWire
 
 if TYPE_CHECKING:
-    from exactlyonce.blobs.azure import AzureBlobs
+    from exactlyonce.stores.blobs.azure import AzureBlobs
     from exactlyonce.transports.service_bus.sender import ServiceBusTransport
     from exactlyonce.transports.storage_queue import StorageQueueTransport
 
@@ -80,7 +80,7 @@ class AzureResources:
         self._transport = self._transport_of(settings, connections, identity, queues.values())
         self.blobs: AzureBlobs | None = None
         if settings.blob_container is not None and storage is not None and storage.blobs is not None:
-            from exactlyonce.blobs.azure import AzureBlobs  # noqa: PLC0415
+            from exactlyonce.stores.blobs.azure import AzureBlobs  # noqa: PLC0415
 
             self.blobs = AzureBlobs(storage.blobs, settings.blob_container, identity)
             self._checks.append(self.blobs.verify)

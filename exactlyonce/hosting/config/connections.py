@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from exactlyonce.environment import setting
 from exactlyonce.errors import ConfigurationError
-from exactlyonce.local_settings import setting
 
 ADDRESS: Final = r"^https?://[^\s/?#]+(?:/\S*)?$"
 """The address of a service."""

@@ -17,9 +17,9 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from exactlyonce.drivers.lanes import BUDGET
+from exactlyonce.environment import bare, setting, trimmed
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.hosting.config.connections import ADDRESS, Connections, ServiceBusConnection, StorageConnection
-from exactlyonce.local_settings import bare, setting, trimmed
 from exactlyonce.records.application import DEFAULT_NAME
 from exactlyonce.transports.service_bus.binding import LONGEST_DELIVERY_LIMIT, MAX_BYTES
 from exactlyonce.values.lifetimes import Expiry, Positive

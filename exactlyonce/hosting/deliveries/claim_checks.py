@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote, unquote
 
-from exactlyonce.blobs.port import AsyncBlobs
 from exactlyonce.effects.library import KEPT, WriteOnce
 from exactlyonce.errors import MalformedMessage, OutputTooLarge, TryAgainLater
 from exactlyonce.records.blobs import CLAIM_CHECKS, MAX_BLOB_BYTES, Blob
+from exactlyonce.stores.blobs.port import AsyncBlobs
 from exactlyonce.values.envelope import MOST_NESTED, Envelope, key_of
 from exactlyonce.values.frozen_json import Json, read_json
 

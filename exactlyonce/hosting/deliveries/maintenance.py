@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from exactlyonce.attempt import Again, Finished, Memory, Work
 from exactlyonce.drivers.driver import AsyncDriver, Retrying
 from exactlyonce.drivers.runtime import Deadline
+from exactlyonce.effects.attempt import Again, Finished, Memory, Work
 from exactlyonce.effects.effect import NoAnswer, Step
 from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.errors import ConfigurationError, InvalidMessage, TryAgainLater

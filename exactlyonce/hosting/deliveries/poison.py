@@ -41,9 +41,9 @@ from exactlyonce.hosting.deliveries.triggers import (
     named,
 )
 from exactlyonce.protocols.resequencer.gaps import REPLAY
-from exactlyonce.raised import Show, causes_of, is_librarys, shown
 from exactlyonce.values.envelope import Envelope, key_of, message_key
 from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.raised import Show, causes_of, is_librarys, shown
 
 UNREADABLE: Final = "exactlyonce.unreadable"
 """Source and type of the envelope around a body that is not an envelope."""

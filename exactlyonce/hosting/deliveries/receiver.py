@@ -20,10 +20,10 @@ from exactlyonce.hosting.deliveries.settlement import Settlement
 from exactlyonce.hosting.deliveries.triggers import Adapter, Delivered, Failures, delivery_of, envelope_of, id_of, named
 from exactlyonce.protocols.resequencer.gaps import REPLAY
 from exactlyonce.protocols.steps.park import discard
-from exactlyonce.raised import Show, shown
 from exactlyonce.records.ledger import is_reply
 from exactlyonce.values.envelope import EntityRef, Envelope, key_of
 from exactlyonce.values.lifetimes import Lifetimes
+from exactlyonce.values.raised import Show, shown
 
 _MOST_NAMED: Final = 3
 """Most failures of a batch that the error names."""

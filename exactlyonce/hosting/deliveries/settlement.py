@@ -25,8 +25,8 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Any, Final, Literal, NamedTuple
 
-from exactlyonce.attempt import Again, Memory, Settled, Work
 from exactlyonce.drivers.runtime import Deadline
+from exactlyonce.effects.attempt import Again, Memory, Settled, Work
 from exactlyonce.effects.effect import Begin, Step
 from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.effects.library import Park

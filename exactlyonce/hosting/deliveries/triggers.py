@@ -15,7 +15,6 @@ import azure.functions as func
 
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError, MalformedMessage, NewerSchema, TryAgainLater
 from exactlyonce.handling.messages import message_type
-from exactlyonce.raised import causes_of, class_of, is_librarys
 from exactlyonce.transports.service_bus.binding import Content, read
 from exactlyonce.values.declarations import kind_of, require, require_plain
 from exactlyonce.values.envelope import (
@@ -28,6 +27,7 @@ from exactlyonce.values.envelope import (
     require_name,
 )
 from exactlyonce.values.frozen_json import Json, read_json
+from exactlyonce.values.raised import causes_of, class_of, is_librarys
 from exactlyonce.values.round_trips import ApplicationsCode
 
 # Adapters: make envelopes from messages of other formats.

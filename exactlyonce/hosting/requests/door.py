@@ -41,9 +41,9 @@ from exactlyonce.hosting.requests.asker import (
     source_of,
     time_of,
 )
-from exactlyonce.raised import Show, class_of, shown
 from exactlyonce.values.declarations import kind_of
 from exactlyonce.values.frozen_json import changed_by_doubles, is_json, problems, read_json
+from exactlyonce.values.raised import Show, class_of, shown
 from exactlyonce.values.round_trips import ApplicationsCode
 
 # Problems: the responses to requests without an answer, as problem+json (RFC 9457).

@@ -32,9 +32,9 @@ from exactlyonce.hosting.requests.door import (
 from exactlyonce.protocols.outbox.judge import request_unknown
 from exactlyonce.protocols.outbox.protocol import Outbox
 from exactlyonce.protocols.outbox.requests import Opened, close_request, find_request, open_request
-from exactlyonce.raised import Show, shown
 from exactlyonce.records.outbox import Answer
 from exactlyonce.values.envelope import MAX_MESSAGE_BYTES, EntityRef, Envelope
+from exactlyonce.values.raised import Show, shown
 
 # Opened requests: a caller opens, carries out, reads and closes them. The service's side of calls between services.
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
 
-from exactlyonce.attempt import Memory
 from exactlyonce.drivers.overdue import TOO_OLD
 from exactlyonce.drivers.runtime import Clock
+from exactlyonce.effects.attempt import Memory
 from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.effects.library import LoadParked
 from exactlyonce.errors import (

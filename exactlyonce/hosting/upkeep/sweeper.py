@@ -22,11 +22,11 @@ from exactlyonce.effects.library import NoteSearch
 from exactlyonce.errors import ExactlyOnceError
 from exactlyonce.handling.entities import Entity
 from exactlyonce.hosting.deliveries.maintenance import Maintenance
-from exactlyonce.raised import Show, shown
 from exactlyonce.records.library import KEPT_FOR, SEARCHED_AGAIN, Search
 from exactlyonce.records.outbox import number_of
 from exactlyonce.stores.port import AsyncListing, ListedBook
 from exactlyonce.values.envelope import EntityRef
+from exactlyonce.values.raised import Show, shown
 
 AT_ONCE: Final = 32
 """Entities that one run sweeps concurrently: 20,000 reminders due at once are to be released in two minutes."""

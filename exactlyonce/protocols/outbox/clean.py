@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from exactlyonce.attempt import Again, Memory
+from exactlyonce.effects.attempt import Again, Memory
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.library import DeleteStaged
 from exactlyonce.protocols.outbox.protocol import Outbox

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from exactlyonce.attempt import Before, Handled, Work
+from exactlyonce.effects.attempt import Before, Handled, Work
 from exactlyonce.effects.effect import Opened
 from exactlyonce.errors import EntityTooLarge, ExactlyOnceError
 from exactlyonce.protocols.outbox.judge import Arrival, Failed, answered

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from exactlyonce.attempt import Again, Before, Finished, Handled, Work
+from exactlyonce.effects.attempt import Again, Before, Finished, Handled, Work
 from exactlyonce.effects.effect import Begin, NoAnswer, Opened, Step
 from exactlyonce.effects.library import CloseNumbers, LoadStaged, OpenNumbers
 from exactlyonce.errors import DamagedDocument

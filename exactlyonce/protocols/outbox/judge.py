@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import reduce
 from typing import Final, Literal, NamedTuple
 
-from exactlyonce.attempt import Again, Work
+from exactlyonce.effects.attempt import Again, Work
 from exactlyonce.effects.effect import NoAnswer, Step
 from exactlyonce.effects.library import DeletePages, FindPages, FindPagesAbove, FoundRequests, LoadRequests
 from exactlyonce.errors import (

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import ClassVar, Final
 
-from exactlyonce.attempt import Again, Finished, Memory, Settled, Unfinished, Work
+from exactlyonce.effects.attempt import Again, Finished, Memory, Settled, Unfinished, Work
 from exactlyonce.effects.effect import NoAnswer, Opened, Step, Together
 from exactlyonce.effects.entity import PUBLISHED, LoadEntity, Publish, Saved, SaveEntity
 from exactlyonce.effects.library import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from exactlyonce.attempt import Again, Memory, Strategy
+from exactlyonce.effects.attempt import Again, Memory, Strategy
 from exactlyonce.effects.effect import BEHIND, NoAnswer, Step
 from exactlyonce.effects.entity import Saved, SaveEntity
 from exactlyonce.effects.library import FoundStaged, LoadStaged

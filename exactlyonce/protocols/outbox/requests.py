@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from exactlyonce.attempt import Again, Finished, Memory
+from exactlyonce.effects.attempt import Again, Finished, Memory
 from exactlyonce.effects.effect import Begin, NoAnswer, Step
 from exactlyonce.effects.library import Closed, CloseRequest, DeleteRequests, FoundRequests, LoadRequests, OpenRequest
 from exactlyonce.records.library import RequestDocument

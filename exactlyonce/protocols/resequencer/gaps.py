@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError, with_config
 
-from exactlyonce.attempt import Again, Work
+from exactlyonce.effects.attempt import Again, Work
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.entity import PUBLISHED, Publish, Saved

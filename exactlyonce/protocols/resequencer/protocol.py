@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import ClassVar, Literal
 
-from exactlyonce.attempt import Again, Finished, Memory, Settled, Unfinished, Work
+from exactlyonce.effects.attempt import Again, Finished, Memory, Settled, Unfinished, Work
 from exactlyonce.effects.companions import FoundCompanions, LoadCompanions, SaveBatch
 from exactlyonce.effects.effect import Begin, NoAnswer, Step
 from exactlyonce.effects.entity import PUBLISHED, Publish, Saved, SaveEntity

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone
 from functools import partial
 from typing import Final
 
-from exactlyonce.attempt import Before, Handled, Work
+from exactlyonce.effects.attempt import Before, Handled, Work
 from exactlyonce.effects.effect import Opened
 from exactlyonce.errors import DamagedDocument, EntityTooLarge, ExactlyOnceError, InvalidMessage, TryAgainLater
 from exactlyonce.protocols.steps.batch import BATCH_BYTES

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from exactlyonce.attempt import Again, Before, Finished, Handled, Memory, Work
+from exactlyonce.effects.attempt import Again, Before, Finished, Handled, Memory, Work
 from exactlyonce.effects.companions import FindOwing, FoundCompanions, ReplaceCompanions
 from exactlyonce.effects.effect import Begun, Step
 from exactlyonce.effects.entity import PUBLISHED, Publish

@@ -42,7 +42,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
-from exactlyonce.attempt import Again, Finished, Memory, Strategy
+from exactlyonce.effects.attempt import Again, Finished, Memory, Strategy
 from exactlyonce.effects.companions import DeleteCompanions, LoadCompanions
 from exactlyonce.effects.effect import NoAnswer, Step
 from exactlyonce.effects.library import DeleteBlobs

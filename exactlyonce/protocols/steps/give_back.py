@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from exactlyonce.attempt import Again, Memory
+from exactlyonce.effects.attempt import Again, Memory
 from exactlyonce.effects.effect import NoAnswer, Step
 from exactlyonce.effects.entity import PUBLISHED, Publish
 from exactlyonce.effects.library import LoadParked

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from exactlyonce.attempt import Again, Memory, Remembered, Strategy
+from exactlyonce.effects.attempt import Again, Memory, Remembered, Strategy
 from exactlyonce.effects.companions import FoundCompanions, HasCompanions, LoadCompanions
 from exactlyonce.effects.effect import Begin, NoAnswer, Step, Together
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
-from exactlyonce.attempt import Again, Memory, Settled, Strategy, Work
+from exactlyonce.effects.attempt import Again, Memory, Settled, Strategy, Work
 from exactlyonce.effects.companions import LoadCompanions
 from exactlyonce.effects.effect import Begin, NoAnswer, Step
 from exactlyonce.effects.entity import PUBLISHED, Publish

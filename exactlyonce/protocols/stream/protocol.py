@@ -19,7 +19,7 @@ from typing import ClassVar, Final
 from jsonpatch import JsonPatch, JsonPatchException, make_patch
 from jsonpointer import JsonPointerException
 
-from exactlyonce.attempt import Again, Before, Finished, Handle, Memory, Refusal, Settled, Unfinished, Work
+from exactlyonce.effects.attempt import Again, Before, Finished, Handle, Memory, Refusal, Settled, Unfinished, Work
 from exactlyonce.effects.companions import FindEntries, ReplaceCompanions, SaveBatch
 from exactlyonce.effects.effect import Begin, NoAnswer, Step
 from exactlyonce.effects.entity import PUBLISHED, Publish, Saved

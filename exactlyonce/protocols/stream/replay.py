@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from exactlyonce.attempt import Again, Memory, Work
+from exactlyonce.effects.attempt import Again, Memory, Work
 from exactlyonce.effects.companions import FindEntries, FindNumbered
 from exactlyonce.effects.effect import NoAnswer, Step
 from exactlyonce.effects.entity import PUBLISHED, Publish, Saved, SaveEntity

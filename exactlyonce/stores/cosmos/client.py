@@ -14,7 +14,7 @@ from azure.core.pipeline.transport import AioHttpTransport
 from azure.cosmos.aio import ContainerProxy, CosmosClient
 from azure.cosmos.exceptions import CosmosResourceNotFoundError
 
-from exactlyonce.credentials import default_credential
+from exactlyonce.environment import default_credential
 from exactlyonce.stores.cosmos.replies import FAILURES, Operation, answered_at, meaning_of
 
 CONNECT_SECONDS: Final = 5

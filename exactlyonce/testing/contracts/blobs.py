@@ -17,9 +17,9 @@ from uuid import uuid4
 
 import pytest
 
-from exactlyonce.blobs.port import AsyncBlobs
 from exactlyonce.effects.library import KEPT, DeleteBlobs, WriteOnce
 from exactlyonce.records.blobs import Author, Blob, ListedBlob
+from exactlyonce.stores.blobs.port import AsyncBlobs
 from exactlyonce.values.envelope import EntityRef
 
 ENTITIES = (

@@ -9,7 +9,7 @@ from functools import cache
 from itertools import count
 from typing import Any, Final, NamedTuple
 
-from exactlyonce.attempt import Before, Handled, Memory, Work
+from exactlyonce.effects.attempt import Before, Handled, Memory, Work
 from exactlyonce.effects.effect import Begin, Begun, Effect, Opened, Step
 from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.effects.library import CloseNumbers, FindPaid, OpenNumbers

@@ -15,7 +15,7 @@ from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from exactlyonce.attempt import Before, Finished, Handled, Memory, Work
+from exactlyonce.effects.attempt import Before, Finished, Handled, Memory, Work
 from exactlyonce.effects.effect import Begin, Begun, Effect, Opened, Step
 from exactlyonce.effects.library import CloseNumbers, FindPaid, OpenNumbers
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError

@@ -35,9 +35,9 @@ from azure.servicebus.exceptions import (
     ServiceBusServerBusyError,
 )
 
-from exactlyonce.credentials import default_credential
 from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.entity import PUBLISHED
+from exactlyonce.environment import default_credential
 from exactlyonce.errors import ConfigurationError, TryAgainLater
 from exactlyonce.records.outbox import RECEIVER, Output
 from exactlyonce.transports.port import SendReply

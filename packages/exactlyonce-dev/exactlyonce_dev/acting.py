@@ -9,8 +9,8 @@ from typing import Any
 
 from aiohttp import web
 
-from exactlyonce.attempt import Again, Memory
 from exactlyonce.drivers.runtime import Clock
+from exactlyonce.effects.attempt import Again, Memory
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.entity import PUBLISHED, Publish
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from exactlyonce.cli.command import DONE, NOT_POSSIBLE
+from exactlyonce.environment import FILE
 from exactlyonce.errors import ConfigurationError
-from exactlyonce.local_settings import FILE
 
 TEMPLATE: Final = Path(__file__).parent / "app-template"
 _NAME: Final = re.compile(r"[a-z][a-z0-9-]{1,38}[a-z0-9]")

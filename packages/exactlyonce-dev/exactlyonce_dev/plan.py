@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from exactlyonce.environment import FILE, use_local_settings
 from exactlyonce.errors import ConfigurationError
-from exactlyonce.local_settings import FILE, use_local_settings
 
 LOOPBACK: Final = "127.0.0.1"
 COSMOS: Final = "COSMOS__accountEndpoint"

@@ -31,11 +31,12 @@ from exactlyonce_dev.flow import Flow, Row, Tries
 from exactlyonce_dev.literals import Names
 from exactlyonce_dev.story import UNDER_WAY
 
-SECONDS: Final = 300.0
+SECONDS: Final = 600.0
 """In which a trial ends, one way or the other."""
 _SEARCH_SECONDS: Final = 60.0
 """In which a test is shrunk: of processor time, so that a busy machine finds the same test."""
-_TEST_SECONDS: Final = 30.0
+_TEST_SECONDS: Final = 180.0
+"""In which a test ends in a fresh interpreter. A busy machine takes long to import the application."""
 _LONGEST_OUTPUT: Final = 10_000
 _STORY, _RESULT, _TEST = "story.json", "result.json", "test_story.py"
 _NETWORK: Final = frozenset({"socket.connect", "socket.getaddrinfo", "socket.sendto"})

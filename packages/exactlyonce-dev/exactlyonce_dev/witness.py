@@ -17,18 +17,18 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
-from exactlyonce.attempt import Again, Finished, Memory
 from exactlyonce.drivers.observer import Watch
+from exactlyonce.effects.attempt import Again, Finished, Memory
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import UNKNOWN, Begun, Effect, Step, Together
 from exactlyonce.effects.entity import PUBLISHED, Loaded, LoadEntity, Publish, Saved, SaveEntity
 from exactlyonce.effects.library import Park
 from exactlyonce.errors import KeyReused
-from exactlyonce.raised import shown
 from exactlyonce.records.ledger import Ledger, read_entity
 from exactlyonce.telemetry.tally import DUPLICATES, Outcome, Tally
 from exactlyonce.values.envelope import EntityRef, Envelope, Extensions, key_of, message_hash
 from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.raised import shown
 from exactlyonce_dev.steps import Asked, asked
 from function_host.brief import brief
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from exactlyonce import Outbox
-from exactlyonce.attempt import Again, Before, Finished, Memory, Work
+from exactlyonce.effects.attempt import Again, Before, Finished, Memory, Work
 from exactlyonce.effects.effect import Begin, NoAnswer, Step
 from exactlyonce.effects.entity import PUBLISHED, LoadEntity, Publish, Saved, SaveEntity
 from exactlyonce.records.ledger import read_entity

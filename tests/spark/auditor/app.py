@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from exactlyonce import Destination, Entity, Envelope
-from exactlyonce.attempt import Strategy
 from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.effects.attempt import Strategy
 from exactlyonce.values.frozen_json import Json
 from handlers.leader_board import boards, leader_board
 from handlers.messages import Hit, Missed

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from demo.stack import create_containers
 from exactlyonce import Envelope, Outbox
-from exactlyonce.attempt import Strategy
+from exactlyonce.effects.attempt import Strategy
 from exactlyonce.values.lifetimes import RETENTION
 from local_cosmos.inprocess import RunningEmulator
 from spark_jobs.auditor.auditor import Auditor, Options

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from demo import copies
 from demo.damage import DAMAGES, Database, damaged
 from exactlyonce import Colocated, Outbox, VersionStream
-from exactlyonce.attempt import Strategy
+from exactlyonce.effects.attempt import Strategy
 from exactlyonce.records.library import BOOKS
 from local_cosmos.inprocess import RunningEmulator
 from local_cosmos.semantics.faults import FaultRule

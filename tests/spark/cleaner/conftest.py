@@ -15,12 +15,12 @@ from azure.cosmos import CosmosClient
 from pyspark.sql import Row, SparkSession
 
 from exactlyonce import Envelope
-from exactlyonce.blobs.port import AsyncBlobs
 from exactlyonce.drivers.driver import Backoff
 from exactlyonce.effects.library import Stage
 from exactlyonce.records.application import KIND
 from exactlyonce.records.ledger import LEDGER
 from exactlyonce.records.library import StagedOutputs
+from exactlyonce.stores.blobs.port import AsyncBlobs
 from exactlyonce.values.lifetimes import CLOCK_TOLERANCE, RETENTION
 from local_cosmos.inprocess import RunningEmulator, running_emulator
 from local_cosmos.semantics.account import AccountSettings

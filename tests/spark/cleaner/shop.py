@@ -22,11 +22,11 @@ from exactlyonce import (
     VersionStream,
     message,
 )
-from exactlyonce.attempt import Strategy
-from exactlyonce.blobs.port import AsyncBlobs
 from exactlyonce.drivers.lanes import BUDGET
 from exactlyonce.drivers.runtime import Runtime, SystemClock
+from exactlyonce.effects.attempt import Strategy
 from exactlyonce.records.outbox import Place
+from exactlyonce.stores.blobs.port import AsyncBlobs
 from exactlyonce.stores.cosmos.partition import LIBRARY_PATH
 from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json

@@ -9,10 +9,10 @@ from urllib.parse import unquote
 import pytest
 
 from exactlyonce import ConfigurationError
-from exactlyonce.blobs.port import AwaitedBlobs, MemoryBlobs
 from exactlyonce.drivers.driver import Backoff
 from exactlyonce.effects.library import WriteOnce
 from exactlyonce.records.blobs import Author, Blob
+from exactlyonce.stores.blobs.port import AwaitedBlobs, MemoryBlobs
 from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.lifetimes import RETENTION
 from spark_jobs.cleaner.blobs import BlobPlace, LostBlobs

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from exactlyonce import Envelope
-from exactlyonce.attempt import Memory, Work
 from exactlyonce.drivers.driver import Backoff
+from exactlyonce.effects.attempt import Memory, Work
 from exactlyonce.effects.entity import Conflict, SaveEntity
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner

@@ -15,8 +15,8 @@ from random import Random
 from typing import Any
 
 from exactlyonce import Colocated, Context, Destination, Entity, Outbox, Resequencer, TryAgainLater, VersionStream
-from exactlyonce.attempt import Strategy, Work
 from exactlyonce.drivers.driver import Backoff
+from exactlyonce.effects.attempt import Strategy, Work
 from exactlyonce.handling.runner import AgeCheck, Runner
 from exactlyonce.stores.memory.store import MemoryStore, NoTrouble, Partition, Version
 from exactlyonce.testing.world import InstantClock, Process, SeededTrouble, World

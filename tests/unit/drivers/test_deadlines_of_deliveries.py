@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from exactlyonce import Colocated, Envelope, TryAgainLater, VersionStream
-from exactlyonce.attempt import Again, Finished, Memory, Settled, Strategy, Work
 from exactlyonce.drivers.driver import AsyncDriver, Backoff, Retrying
 from exactlyonce.drivers.lanes import Lanes, Processed
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.effects.attempt import Again, Finished, Memory, Settled, Strategy, Work
 from exactlyonce.effects.effect import Awaited, Effect, Step
 from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.effects.library import CloseNumbers, OpenNumbers

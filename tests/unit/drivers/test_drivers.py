@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 
 from exactlyonce import ConfigurationError, Outbox
-from exactlyonce.attempt import Again, Finished, Memory, Settled, Work
-from exactlyonce.blobs.port import AwaitedBlobs, MemoryBlobs
 from exactlyonce.drivers.driver import AsyncDriver, Backoff, BlockingDriver, Retrying
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.effects.attempt import Again, Finished, Memory, Settled, Work
 from exactlyonce.effects.effect import Awaited, Begin, Effect, Step, Together
 from exactlyonce.effects.entity import PUBLISHED, LoadEntity, Publish
 from exactlyonce.effects.library import KEPT, DeleteBlobs, HasPages, WriteOnce
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.records.blobs import Blob
+from exactlyonce.stores.blobs.port import AwaitedBlobs, MemoryBlobs
 from exactlyonce.stores.memory.store import Fate, MemoryStore
 from exactlyonce.testing.world import InstantClock, SeededTrouble
 from exactlyonce.transports.port import MemoryTransport, SendReply

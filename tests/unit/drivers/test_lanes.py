@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 from exactlyonce import ExactlyOnceError, TryAgainLater
-from exactlyonce.attempt import Again, Finished, Memory, Remembered, Work
 from exactlyonce.drivers.driver import AsyncDriver, Backoff, Pause, Retrying
 from exactlyonce.drivers.lanes import Lanes, Memories, Processed
 from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.effects.attempt import Again, Finished, Memory, Remembered, Work
 from exactlyonce.effects.effect import Awaited, Opened, Step
 from exactlyonce.effects.library import CloseNumbers, FoundBooks, OpenNumbers, ReadBooks
 from exactlyonce.errors import HandlerFailed

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exactlyonce import TryAgainLater
-from exactlyonce.attempt import Again, Finished, Memory
 from exactlyonce.drivers.driver import Backoff, Pause, Retrying
+from exactlyonce.effects.attempt import Again, Finished, Memory
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Busy, Effect, Step, Together
 from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.effects.library import FindPages, FoundPages

@@ -9,12 +9,12 @@ from typing import Any, assert_type
 
 import pytest
 
-from exactlyonce.blobs.azure import AzureBlobs
-from exactlyonce.blobs.port import MemoryBlobs
 from exactlyonce.effects import companions, entity, library
 from exactlyonce.effects.effect import Adapter, AsyncAdapter, Awaited, Busy, Effect, NoAnswer, Unknown, performs
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import DeleteStaged, HasPages, Stage, Written
+from exactlyonce.stores.blobs.azure import AzureBlobs
+from exactlyonce.stores.blobs.port import MemoryBlobs
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.port import AsyncStore, Store

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from exactlyonce import Api, ConfigurationError, Context, Destination, Reply
-from exactlyonce.attempt import Before, Handled
+from exactlyonce.effects.attempt import Before, Handled
 from exactlyonce.errors import HandlerFailed, OutputTooLarge, UnknownDestination
 from exactlyonce.handling.calls import MOST_TAG
 from exactlyonce.handling.routes import Routes

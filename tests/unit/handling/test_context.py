@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from yarl import URL
 
 from exactlyonce import Api, ConfigurationError, Context, Destination, Entity, Envelope, Outbox, Reply, message
-from exactlyonce.attempt import Before, Work, keeps_nothing
+from exactlyonce.effects.attempt import Before, Work, keeps_nothing
 from exactlyonce.errors import ContextClosed, HandlerFailed, OutputTooLarge, UnknownDestination
 from exactlyonce.handling.context import NUMBERED
 from exactlyonce.handling.routes import Routes

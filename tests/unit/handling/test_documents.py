@@ -28,7 +28,7 @@ from pydantic.dataclasses import dataclass
 from typing_extensions import TypedDict
 
 from exactlyonce import Colocated, ConfigurationError, Entity, Outbox, VersionStream, message
-from exactlyonce.attempt import Before
+from exactlyonce.effects.attempt import Before
 from exactlyonce.errors import DamagedDocument, HandlerFailed
 from exactlyonce.handling.documents import Declared
 from exactlyonce.handling.entities import StateShape

@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from exactlyonce import ConfigurationError, Context
-from exactlyonce.attempt import Before
+from exactlyonce.effects.attempt import Before
 from exactlyonce.errors import HandlerFailed, OutputTooLarge
 from exactlyonce.handling.context import MAX_ANSWER_BYTES, answer_of
 from exactlyonce.handling.routes import Routes

@@ -11,7 +11,7 @@ import pytest
 from pydantic import BaseModel
 
 from exactlyonce import Context, Entity, EntityKey, Envelope, ExactlyOnceError, HandlerError, Outbox, message
-from exactlyonce.attempt import Before, Handled
+from exactlyonce.effects.attempt import Before, Handled
 from exactlyonce.errors import (
     DamagedDocument,
     HandlerFailed,

@@ -20,7 +20,7 @@ from pydantic import (
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from exactlyonce import ConfigurationError, Entity, EntityKey, Outbox, message
-from exactlyonce.attempt import Before
+from exactlyonce.effects.attempt import Before
 from exactlyonce.errors import DamagedDocument, HandlerFailed, IdentityChanged, InvalidMessage
 from exactlyonce.handling.entities import RESERVED, StateShape
 from exactlyonce.handling.messages import encode

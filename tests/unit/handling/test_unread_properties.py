@@ -23,11 +23,12 @@ from pydantic import (
     model_validator,
 )
 
-from exactlyonce import Entity, Envelope, Outbox, message, notices
+from exactlyonce import Entity, Envelope, Outbox, message
 from exactlyonce.errors import InvalidMessage
 from exactlyonce.handling.documents import Declared
 from exactlyonce.handling.entities import StateShape
 from exactlyonce.handling.messages import decode
+from exactlyonce.telemetry import notices
 from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json, unread
 

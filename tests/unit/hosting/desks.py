@@ -11,8 +11,8 @@ from urllib.parse import parse_qsl, urlsplit
 import azure.functions as func
 
 from exactlyonce import Entity, TryAgainLater
-from exactlyonce.attempt import Strategy
 from exactlyonce.drivers.runtime import Clock, Runtime
+from exactlyonce.effects.attempt import Strategy
 from exactlyonce.hosting.deliveries.triggers import Failures
 from exactlyonce.hosting.requests.asker import Answered, Asker, Keys, Request
 from exactlyonce.hosting.requests.door import Door

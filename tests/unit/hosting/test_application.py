@@ -27,7 +27,7 @@ from exactlyonce import (
     VersionStream,
     message,
 )
-from exactlyonce.attempt import Strategy
+from exactlyonce.effects.attempt import Strategy
 from exactlyonce.errors import InvalidMessage, MalformedMessage, OutputTooLarge, UnknownDestination
 from exactlyonce.hosting import ExactlyOnce, Needs, ServiceBusConnection, Settings, StorageConnection
 from exactlyonce.values.frozen_json import Json

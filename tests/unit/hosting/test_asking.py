@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from exactlyonce import Colocated, ConfigurationError, Outbox, Resequencer, TryAgainLater, VersionStream
-from exactlyonce.attempt import Strategy
+from exactlyonce.effects.attempt import Strategy
 from exactlyonce.errors import HandlerFailed, KeyReused, TooOldToJudge
 from exactlyonce.hosting.requests.asker import MOST_ASKED, Answered, Asker, Request, require_answers
 from exactlyonce.stores.memory.store import Fate

@@ -11,9 +11,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from exactlyonce import ConfigurationError
+from exactlyonce.environment import bare
 from exactlyonce.hosting import Settings
 from exactlyonce.hosting.config.settings import function_timeout, load_all
-from exactlyonce.local_settings import bare
 from spark_jobs.cleaner.blobs import BlobPlace
 from spark_jobs.job.configuration import Account, Job
 

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from exactlyonce import ConfigurationError, Envelope, TryAgainLater
-from exactlyonce.blobs.port import AwaitedBlobs, MemoryBlobs
 from exactlyonce.errors import InvalidMessage, MalformedMessage
 from exactlyonce.hosting.caller import FIRST_DELAY, LONGEST_DELAY
 from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
 from exactlyonce.records.outbox import Output
+from exactlyonce.stores.blobs.port import AwaitedBlobs, MemoryBlobs
 from exactlyonce.transports.http import Received, Request
 from exactlyonce.values.frozen_json import Json
 from tests.calling import PAYMENTS, Charged, bill, taken

@@ -8,13 +8,13 @@ import azure.functions as func
 import pytest
 
 from exactlyonce import Colocated, Destination, Entity, Envelope, Outbox, TryAgainLater, VersionStream
-from exactlyonce.attempt import Strategy
-from exactlyonce.blobs.port import AwaitedBlobs, MemoryBlobs
+from exactlyonce.effects.attempt import Strategy
 from exactlyonce.effects.library import WriteOnce
 from exactlyonce.errors import HandlerFailed, MalformedMessage, OutputTooLarge
 from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
 from exactlyonce.hosting.deliveries.triggers import Failures
 from exactlyonce.records.blobs import MAX_BLOB_BYTES, Blob
+from exactlyonce.stores.blobs.port import AwaitedBlobs, MemoryBlobs
 from exactlyonce.testing.world import World
 from exactlyonce.values.frozen_json import Json
 from tests.samples import Deposited, accounts, breaking, deposit

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, JsonValue
 
 from exactlyonce import Envelope, message
-from exactlyonce.blobs.port import AwaitedBlobs, MemoryBlobs
 from exactlyonce.effects.library import WriteOnce
 from exactlyonce.errors import InvalidMessage, MalformedMessage
 from exactlyonce.handling.messages import decode
 from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
 from exactlyonce.hosting.deliveries.triggers import PlainJson, envelope_of
 from exactlyonce.records.blobs import Blob
+from exactlyonce.stores.blobs.port import AwaitedBlobs, MemoryBlobs
 from exactlyonce.transports.service_bus.binding import Content, read, written
 from exactlyonce.values.frozen_json import Json
 

@@ -11,7 +11,7 @@ import azure.functions as func
 import pytest
 
 from exactlyonce import Colocated, Outbox, Resequencer, VersionStream
-from exactlyonce.attempt import Strategy
+from exactlyonce.effects.attempt import Strategy
 from exactlyonce.hosting.doctor import (
     LIBRARY,
     Finding,

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from exactlyonce import Context, Entity, Outbox, message
-from exactlyonce.attempt import Before
+from exactlyonce.effects.attempt import Before
 from exactlyonce.errors import HandlerFailed, InvalidMessage
 from exactlyonce.handling.messages import decode
 from exactlyonce.handling.routes import Routes

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from exactlyonce import Colocated, Entity, Envelope, Outbox, Resequencer, TryAgainLater, VersionStream
-from exactlyonce.attempt import Strategy
+from exactlyonce.effects.attempt import Strategy
 from exactlyonce.errors import HandlerFailed, MalformedMessage
 from exactlyonce.hosting.deliveries.maintenance import Maintenance
 from exactlyonce.hosting.deliveries.poison import UNREADABLE, require_readable

@@ -21,7 +21,7 @@ from exactlyonce import (
     VersionStream,
     message,
 )
-from exactlyonce.attempt import Strategy
+from exactlyonce.effects.attempt import Strategy
 from exactlyonce.effects.effect import Busy, NoAnswer, Unknown
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import WriteBook, Written

@@ -8,9 +8,9 @@ import pytest
 from azure.functions.queue import QueueMessage
 
 from exactlyonce import Resequencer, TryAgainLater
-from exactlyonce.blobs.port import AwaitedBlobs, MemoryBlobs
 from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
 from exactlyonce.hosting.deliveries.triggers import PlainJson, envelope_of
+from exactlyonce.stores.blobs.port import AwaitedBlobs, MemoryBlobs
 from exactlyonce.values.envelope import message_hash
 from tests.samples import Deposit, accounts, deposit
 from tests.unit.boards import BOARDS, scored

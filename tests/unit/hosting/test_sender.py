@@ -7,13 +7,13 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from exactlyonce import Destination, Envelope, TryAgainLater
-from exactlyonce.blobs.port import AwaitedBlobs, MemoryBlobs
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.handling.routes import Routes
 from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
 from exactlyonce.hosting.wiring import Sender
 from exactlyonce.records.outbox import RECEIVER
+from exactlyonce.stores.blobs.port import AwaitedBlobs, MemoryBlobs
 from exactlyonce.testing.world import ManualClock
 from exactlyonce.transports.port import MemoryTransport
 from exactlyonce.values.envelope import milliseconds

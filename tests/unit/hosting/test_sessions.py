@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from exactlyonce import Context, Destination, message
-from exactlyonce.attempt import Before
+from exactlyonce.effects.attempt import Before
 from exactlyonce.errors import HandlerFailed
 from exactlyonce.handling.routes import Routes
 from exactlyonce.records.outbox import NUMBER, RECEIVER, Output

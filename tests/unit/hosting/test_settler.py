@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from exactlyonce import Colocated, ConfigurationError, Envelope, Outbox, Resequencer, TryAgainLater, VersionStream
-from exactlyonce.attempt import Strategy
+from exactlyonce.effects.attempt import Strategy
 from exactlyonce.errors import NewerSchema
 from exactlyonce.hosting.deliveries.settlement import FIRST_DELAY, LONGEST_DELAY, UNEXPLAINED_ROUNDS, aside_place
 from exactlyonce.stores.memory.store import Fate, NoTrouble

@@ -25,10 +25,10 @@ from exactlyonce import (
     TryAgainLater,
     VersionStream,
 )
-from exactlyonce.attempt import Again, Finished, Memory, Strategy, Work
 from exactlyonce.drivers.driver import Backoff
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.runtime import Clock, Runtime
+from exactlyonce.effects.attempt import Again, Finished, Memory, Strategy, Work
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.library import WriteBook
 from exactlyonce.hosting.config.functions import EVERY_MINUTE, register_sweeper

@@ -31,9 +31,9 @@ from exactlyonce import (
 )
 from exactlyonce.errors import HandlerFailed
 from exactlyonce.hosting.deliveries.triggers import PlainJson
-from exactlyonce.raised import shown
 from exactlyonce.testing.in_memory import Host
 from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.raised import shown
 
 NOW: Final = datetime(2026, 1, 1, tzinfo=timezone.utc)
 SECRET: Final = "s" + "ecret"  # Not as it stands in a line of the source.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from exactlyonce import Outbox
-from exactlyonce.attempt import Strategy
+from exactlyonce.effects.attempt import Strategy
 from exactlyonce.protocols.colocated import Colocated
 from exactlyonce.protocols.resequencer.protocol import Resequencer
 from exactlyonce.protocols.stream.protocol import VersionStream

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from exactlyonce import Colocated, VersionStream
-from exactlyonce.attempt import Memory
+from exactlyonce.effects.attempt import Memory
 from exactlyonce.effects.entity import Loaded
 from exactlyonce.handling.entities import Entity
 from exactlyonce.records.companions import id_of

@@ -7,8 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from exactlyonce import Outbox
-from exactlyonce.attempt import Before, Finished, Handled, Memory, Strategy
-from exactlyonce.blobs.port import MemoryBlobs
+from exactlyonce.effects.attempt import Before, Finished, Handled, Memory, Strategy
 from exactlyonce.effects.effect import Begin, Effect, Step
 from exactlyonce.effects.library import DeleteBlobs, OpenNumbers, WriteOnce
 from exactlyonce.protocols.colocated import Colocated
@@ -17,6 +16,7 @@ from exactlyonce.protocols.steps.clean import clean_blobs
 from exactlyonce.protocols.stream.protocol import VersionStream
 from exactlyonce.records.blobs import Author, Blob
 from exactlyonce.records.outbox import Place, number_of
+from exactlyonce.stores.blobs.port import MemoryBlobs
 from exactlyonce.values.envelope import Envelope, key_of
 from exactlyonce.values.frozen_json import Json
 from tests.samples import deposit

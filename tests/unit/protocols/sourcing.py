@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from exactlyonce import Context, Entity, Envelope, VersionStream, message
-from exactlyonce.attempt import Again, Before, Finished, Handle, Handled, Memory, Strategy, Work
+from exactlyonce.effects.attempt import Again, Before, Finished, Handle, Handled, Memory, Strategy, Work
 from exactlyonce.effects.effect import Step
 from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.stream.protocol import Point

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from exactlyonce import Colocated, Envelope, VersionStream
-from exactlyonce.attempt import Memory, Strategy, Work
+from exactlyonce.effects.attempt import Memory, Strategy, Work
 from exactlyonce.effects.companions import (
     DeleteCompanions,
     FindEntries,

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from exactlyonce import Outbox
-from exactlyonce.attempt import Again, Memory, Strategy, Work
-from exactlyonce.blobs.port import MemoryBlobs
+from exactlyonce.effects.attempt import Again, Memory, Strategy, Work
 from exactlyonce.effects.companions import LoadCompanions
 from exactlyonce.effects.effect import UNKNOWN, Begin, Effect, Step
 from exactlyonce.effects.entity import LoadEntity
@@ -21,6 +20,7 @@ from exactlyonce.protocols.resequencer.protocol import Resequencer
 from exactlyonce.protocols.steps import clean as cleaning
 from exactlyonce.protocols.steps.clean import clean_blobs
 from exactlyonce.protocols.stream.protocol import VersionStream
+from exactlyonce.stores.blobs.port import MemoryBlobs
 from exactlyonce.values.envelope import key_of
 from tests.unit.bookkeeping import Bookkeeper
 from tests.unit.interleaving import PEACE, Interleaving, unfenced

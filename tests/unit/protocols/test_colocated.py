@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from exactlyonce.attempt import Finished, Memory
+from exactlyonce.effects.attempt import Finished, Memory
 from exactlyonce.effects.companions import FindOwing, ReplaceCompanions, SaveBatch
 from exactlyonce.effects.effect import UNKNOWN, Together
 from exactlyonce.effects.entity import Publish

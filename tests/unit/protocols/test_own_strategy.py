@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from exactlyonce import Context, Destination, Entity, Envelope, TryAgainLater, message
-from exactlyonce.attempt import Strategy
+from exactlyonce.effects.attempt import Strategy
 from exactlyonce.errors import HandlerFailed
 from exactlyonce.records.outbox import Place
 from exactlyonce.stores.memory.store import Fate

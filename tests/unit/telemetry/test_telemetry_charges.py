@@ -10,12 +10,12 @@ from opentelemetry.sdk.metrics.export import HistogramDataPoint
 
 from demo.stack import create_containers
 from exactlyonce import Envelope, Outbox
-from exactlyonce.attempt import Work
 from exactlyonce.drivers.driver import AsyncDriver, Backoff, Retrying
 from exactlyonce.drivers.lanes import BUDGET, Lanes
 from exactlyonce.drivers.observer import ObserverSlot
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.effects.attempt import Work
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.stores.cosmos.client import CosmosConnection

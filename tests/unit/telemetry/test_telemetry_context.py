@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from exactlyonce import Colocated, Destination, Envelope, Outbox, VersionStream
-from exactlyonce.attempt import Strategy, Work
 from exactlyonce.drivers.driver import Backoff
+from exactlyonce.effects.attempt import Strategy, Work
 from exactlyonce.errors import TryAgainLater
 from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.stream.replay import replay

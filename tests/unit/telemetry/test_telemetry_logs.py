@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from exactlyonce import Colocated, Context, Entity, Envelope, ExactlyOnceError, Outbox, Resequencer, VersionStream
-from exactlyonce.attempt import Strategy
 from exactlyonce.drivers.driver import Backoff
+from exactlyonce.effects.attempt import Strategy
 from exactlyonce.records.outbox import Place
 from exactlyonce.stores.memory.store import Fate
 from exactlyonce.testing.world import SeededTrouble, World

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from exactlyonce import Colocated, Envelope, Outbox, Resequencer, TryAgainLater, VersionStream
-from exactlyonce.attempt import Strategy, Work
 from exactlyonce.drivers.driver import Backoff
+from exactlyonce.effects.attempt import Strategy, Work
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Busy, Effect, Reply
 from exactlyonce.effects.entity import Conflict
 from exactlyonce.effects.library import WriteBook, Written

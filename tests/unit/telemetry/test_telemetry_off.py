@@ -12,8 +12,8 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.trace import TracerProvider
 
 from exactlyonce import Colocated, Outbox, VersionStream
-from exactlyonce.attempt import Strategy
 from exactlyonce.drivers.observer import Observer, ObserverSlot
+from exactlyonce.effects.attempt import Strategy
 from exactlyonce.effects.effect import Busy, Effect, Reply
 from exactlyonce.hosting.accounts.port import observer_of_this_process
 from exactlyonce.stores.memory.store import MemoryStore

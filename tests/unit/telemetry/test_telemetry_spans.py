@@ -203,7 +203,7 @@ async def test_every_attempt_has_a_span_that_says_why_it_did_not_finish() -> Non
     await process.deliver(accounts(Outbox()), deposit("m-1"))
     await process.close()
     first, second = observed.named("attempt account")
-    assert [(item.attributes or {}).get("exactlyonce.attempt") for item in (first, second)] == [1, 2]
+    assert [(item.attributes or {}).get("exactlyonce.effects.attempt") for item in (first, second)] == [1, 2]
     reasons = [(item.attributes or {}).get("exactlyonce.reason") for item in (first, second)]
     assert reasons == ["whether the entity was saved is not known", None]
     lost = observed.named("save_entity")[0]

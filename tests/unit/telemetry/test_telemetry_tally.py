@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from exactlyonce.attempt import Again, Finished, Memory
+from exactlyonce.effects.attempt import Again, Finished, Memory
 from exactlyonce.effects.companions import FoundCompanions, LoadCompanions, SaveBatch
 from exactlyonce.effects.effect import UNKNOWN, Begin, Begun, Opened
 from exactlyonce.effects.effect import Together as Both

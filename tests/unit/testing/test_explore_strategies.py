@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from exactlyonce import Context, Destination, Entity, Outbox, message
-from exactlyonce.attempt import Again, Before, Finished, Handled, Memory, Work
+from exactlyonce.effects.attempt import Again, Before, Finished, Handled, Memory, Work
 from exactlyonce.effects.effect import Begin, Effect, NoAnswer, Opened, Step
 from exactlyonce.effects.entity import LoadEntity, Publish, SaveEntity
 from exactlyonce.effects.library import CloseNumbers, FindPaid

@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from exactlyonce import Colocated, Context, Destination, Entity, Envelope, Outbox, Resequencer, VersionStream, message
-from exactlyonce.attempt import Strategy
+from exactlyonce.effects.attempt import Strategy
 from exactlyonce.records.ledger import Ledger, Mark, entity_document, written
 from exactlyonce.records.library import BOOKS, Book, library_document
 from exactlyonce.records.outbox import OutboxEntry, transaction

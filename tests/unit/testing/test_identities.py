@@ -26,7 +26,7 @@ from exactlyonce import (
     VersionStream,
     message,
 )
-from exactlyonce.attempt import Finished, Memory, Strategy
+from exactlyonce.effects.attempt import Finished, Memory, Strategy
 from exactlyonce.errors import HandlerFailed, InvalidMessage, MalformedMessage
 from exactlyonce.hosting.deliveries.triggers import PlainJson, id_of
 from exactlyonce.testing import App

@@ -7,7 +7,7 @@ from typing import Literal
 import pytest
 
 from exactlyonce import Colocated, Destination, Outbox, VersionStream
-from exactlyonce.attempt import Strategy
+from exactlyonce.effects.attempt import Strategy
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.testing import App, Killed
 from exactlyonce.testing.interruptions import Lost, Planned

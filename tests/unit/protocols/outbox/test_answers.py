@@ -11,7 +11,7 @@ import pytest
 from pydantic import JsonValue
 
 from exactlyonce import Envelope, Outbox, TryAgainLater
-from exactlyonce.attempt import Before, Handle, Handled, Memory, Work
+from exactlyonce.effects.attempt import Before, Handle, Handled, Memory, Work
 from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.entity import LoadEntity, Publish, SaveEntity
 from exactlyonce.effects.library import (

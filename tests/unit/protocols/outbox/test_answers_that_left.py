@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 import pytest
 
 from exactlyonce import Envelope
-from exactlyonce.attempt import Memory
+from exactlyonce.effects.attempt import Memory
 from exactlyonce.effects.library import FindPages
 from exactlyonce.protocols.outbox.judge import arrived, look_apart
 from exactlyonce.protocols.steps.load import View

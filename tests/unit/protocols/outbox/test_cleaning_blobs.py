@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from exactlyonce import Outbox
-from exactlyonce.attempt import Memory
+from exactlyonce.effects.attempt import Memory
 from exactlyonce.effects.companions import HasCompanions, LoadCompanions, SaveBatch
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, SaveEntity

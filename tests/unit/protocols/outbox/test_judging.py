@@ -9,21 +9,13 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from exactlyonce import (
-    Colocated,
-    DamagedDocument,
-    Destination,
-    Envelope,
-    MessageFromTheFuture,
-    TooOldToJudge,
-    UndatedMessage,
-    VersionStream,
-)
-from exactlyonce.attempt import Strategy
+from exactlyonce import Colocated, Destination, Envelope, VersionStream
 from exactlyonce.drivers.overdue import place_of
-from exactlyonce.drivers.retry import StoreTime
+from exactlyonce.drivers.runtime import StoreTime
+from exactlyonce.effects.attempt import Strategy
 from exactlyonce.effects.companions import DeleteCompanions, FoundCompanions, LoadCompanions
 from exactlyonce.effects.library import LoadParked
+from exactlyonce.errors import DamagedDocument, MessageFromTheFuture, TooOldToJudge, UndatedMessage
 from exactlyonce.protocols.outbox.protocol import Outbox
 from exactlyonce.records.companions import entry_id
 from exactlyonce.testing.world import InstantClock, ManualClock, World

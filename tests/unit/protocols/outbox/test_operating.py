@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from exactlyonce import ConfigurationError, Envelope, Outbox, VersionStream
-from exactlyonce.attempt import Before, Handled, Memory, Settled, Strategy
 from exactlyonce.drivers.driver import BlockingDriver
 from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.effects.attempt import Before, Handled, Memory, Settled, Strategy
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer
 from exactlyonce.effects.entity import PUBLISHED, Conflict, LoadEntity, Publish, SaveEntity
 from exactlyonce.effects.library import (

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from exactlyonce import Envelope, Outbox
-from exactlyonce.attempt import SHARED, Again, Before, Handle, Handled, Memory
+from exactlyonce.effects.attempt import SHARED, Again, Before, Handle, Handled, Memory
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, NoAnswer, Step, Together
 from exactlyonce.effects.entity import Conflict, LoadEntity, Publish, SaveEntity
 from exactlyonce.effects.library import (
@@ -426,7 +426,7 @@ class TestLooking:
 
 class TestLostPages:
     def attempt(self, message: Envelope) -> Step[object]:
-        from exactlyonce.attempt import Memory, Work
+        from exactlyonce.effects.attempt import Memory, Work
 
         runner = Runner(accounts(), ENTITY, ORDERED)
         return OUTBOX.attempt(Work(ENTITY, (message,), runner, ABSENT, refusal=Lifetimes().refusal), Memory())

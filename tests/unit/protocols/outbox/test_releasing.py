@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exactlyonce import Outbox
-from exactlyonce.attempt import Before, Handle, Handled, Memory, Work
+from exactlyonce.effects.attempt import Before, Handle, Handled, Memory, Work
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin
 from exactlyonce.effects.entity import Conflict, LoadEntity, Publish, SaveEntity
 from exactlyonce.effects.library import CloseNumbers, FindPaid, FoundStaged, LoadStaged, OpenNumbers, Stage

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exactlyonce import ConfigurationError, Envelope, Outbox, TryAgainLater, VersionStream
-from exactlyonce.attempt import Again, Before, Finished, Handled, Memory
+from exactlyonce.effects.attempt import Again, Before, Finished, Handled, Memory
 from exactlyonce.effects.companions import DeleteCompanions, FoundCompanions, LoadCompanions, SaveBatch
 from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.entity import LoadEntity, Publish, SaveEntity

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from exactlyonce import Destination, Envelope, TryAgainLater
-from exactlyonce.attempt import Again, Before, Finished, Handle, Handled, Memory, Work
+from exactlyonce.effects.attempt import Again, Before, Finished, Handle, Handled, Memory, Work
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.entity import LoadEntity, Publish

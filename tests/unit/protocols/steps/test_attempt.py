@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from exactlyonce import ConfigurationError, Outbox, TryAgainLater
-from exactlyonce.attempt import Before, Handled, Memory
+from exactlyonce.effects.attempt import Before, Handled, Memory
 from exactlyonce.effects.companions import FindEntries, HasCompanions, LoadCompanions, ReplaceCompanions, SaveBatch
 from exactlyonce.effects.effect import UNKNOWN, Begin, Step, Together
 from exactlyonce.effects.entity import Conflict, LoadEntity, Publish, SaveEntity

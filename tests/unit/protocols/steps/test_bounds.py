@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from exactlyonce import Outbox
-from exactlyonce.attempt import Again, Before, Finished, Handle, Handled, Memory, Strategy, Work
+from exactlyonce.effects.attempt import Again, Before, Finished, Handle, Handled, Memory, Strategy, Work
 from exactlyonce.effects.companions import HasCompanions, SaveBatch
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect, Step, Together
 from exactlyonce.effects.entity import Publish, SaveEntity

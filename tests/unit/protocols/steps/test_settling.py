@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from exactlyonce import ConfigurationError, Envelope, Outbox
-from exactlyonce.attempt import Handle, Memory, Settled
+from exactlyonce.effects.attempt import Handle, Memory, Settled
 from exactlyonce.effects.companions import LoadCompanions
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin
 from exactlyonce.effects.entity import Conflict, LoadEntity, Publish, Saved, SaveEntity

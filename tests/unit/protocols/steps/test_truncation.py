@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exactlyonce import ConfigurationError, Envelope, StoredDataError, VersionStream
-from exactlyonce.attempt import Finished, Memory
+from exactlyonce.effects.attempt import Finished, Memory
 from exactlyonce.effects.companions import DeleteCompanions, LoadCompanions
 from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.entity import LoadEntity, Publish

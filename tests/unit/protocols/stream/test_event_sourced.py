@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exactlyonce import Colocated, ConfigurationError, Envelope, Outbox, VersionStream
-from exactlyonce.attempt import Memory
+from exactlyonce.effects.attempt import Memory
 from exactlyonce.effects.companions import FindEntries
 from exactlyonce.effects.effect import Together
 from exactlyonce.effects.entity import Publish

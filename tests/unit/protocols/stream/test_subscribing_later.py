@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from exactlyonce import Context, Destination, Entity, Envelope, VersionStream, message
-from exactlyonce.attempt import Memory, Work
+from exactlyonce.effects.attempt import Memory, Work
 from exactlyonce.errors import NonDeterministicHandler
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner

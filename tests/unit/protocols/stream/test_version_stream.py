@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exactlyonce import ConfigurationError
-from exactlyonce.attempt import Before, Finished, Handle, Handled, Memory
+from exactlyonce.effects.attempt import Before, Finished, Handle, Handled, Memory
 from exactlyonce.effects.companions import (
     FindEntries,
     FindNumbered,

@@ -21,12 +21,12 @@ from azure.core.exceptions import AzureError
 from azure.storage.blob import BlobProperties, ContentSettings
 from azure.storage.blob.aio import ContainerClient
 
-from exactlyonce.blobs.port import KeepReply
-from exactlyonce.credentials import default_credential
 from exactlyonce.effects.effect import UNKNOWN, AsyncAdapter, performs
 from exactlyonce.effects.library import KEPT, DeleteBlobs, WriteOnce
+from exactlyonce.environment import default_credential
 from exactlyonce.errors import ConfigurationError, TryAgainLater
 from exactlyonce.records.blobs import Author, Blob, ListedBlob
+from exactlyonce.stores.blobs.port import KeepReply
 from exactlyonce.values.envelope import EntityRef
 
 _FAILURES: Final = (AzureError, asyncio.TimeoutError)

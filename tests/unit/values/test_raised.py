@@ -13,8 +13,8 @@ from azure.functions.queue import QueueMessage
 from exactlyonce import Context, Destination, Entity, Envelope, Outbox
 from exactlyonce.errors import ExactlyOnceError, HandlerFailed, MalformedMessage, TryAgainLater
 from exactlyonce.hosting import ExactlyOnce
-from exactlyonce.raised import causes_of, shown
 from exactlyonce.testing.in_memory import Host
+from exactlyonce.values.raised import causes_of, shown
 from tests.samples import SENT, Account, Deposit, deposit
 
 TARIFF = "no such " + "tariff"  # Not as it stands in a line of the source.

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from exactlyonce import ConfigurationError
-from exactlyonce.local_settings import FILE, use_local_settings
+from exactlyonce.environment import FILE, use_local_settings
 from tests.unit.operated import InMemory, Run, app, run
 
 __all__ = ["app", "run"]

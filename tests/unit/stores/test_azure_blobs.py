@@ -22,10 +22,10 @@ from azure.core.exceptions import (
 )
 
 from exactlyonce import ConfigurationError, TryAgainLater
-from exactlyonce.blobs.azure import AzureBlobs, _metadata
 from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.library import KEPT, DeleteBlobs, WriteOnce
 from exactlyonce.records.blobs import Author, Blob
+from exactlyonce.stores.blobs.azure import AzureBlobs, _metadata
 from exactlyonce.values.envelope import EntityRef
 from tests.unit.scripted import Scripted
 

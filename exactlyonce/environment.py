@@ -1,4 +1,4 @@
-"""Settings as texts: the rule to read them, and the file on a developer's machine."""
+"""The environment of a process: settings as texts, the settings file of a developer's machine, and the identity at Azure."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ import os
 import re
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from exactlyonce.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from azure.identity.aio import DefaultAzureCredential
 
 FILE: Final = "local.settings.json"
 _INVISIBLE: Final = r"[\s\x00\u200b\u2060\ufeff]+"
@@ -74,3 +77,15 @@ def use_local_settings(folder: Path, environment: MutableMapping[str, str] = os.
         raise ConfigurationError(f"{FILE} is encrypted: run 'func settings decrypt' first.")
     for name, value in values.items():
         environment.setdefault(name, value)
+
+
+def default_credential(client_id: str | None = None) -> DefaultAzureCredential:
+    """The process's own identity. The caller closes the credential.
+
+    Args:
+        client_id: the client id of a user-assigned managed identity; None for the identity that Azure chooses.
+    """
+    # Imported here: the import is a fifth of every start, and keys or connection strings need none.
+    from azure.identity.aio import DefaultAzureCredential  # noqa: PLC0415
+
+    return DefaultAzureCredential(managed_identity_client_id=client_id)
