@@ -54,7 +54,7 @@ def lines_of(step: Step[Any]) -> tuple[Line, ...]:
     while waiting is not None and waiting.gi_frame.f_code is not _EFFECT:
         frame, inner = waiting.gi_frame, waiting.gi_yieldfrom
         lines.append((frame.f_code.co_filename, frame.f_lineno))
-        if inner is not None and inner.gi_frame.f_code is _EFFECT:
+        if inner is None or inner.gi_frame.f_code is _EFFECT:
             inner = next(filter(_is_suspended, frame.f_locals.values()), inner)
         waiting = inner
     return tuple(lines)
