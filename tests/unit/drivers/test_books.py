@@ -122,7 +122,7 @@ def test_a_book_that_was_begun_is_not_written_again_for_its_first_number(process
     assert opened.given == (transaction(begun[0].id, 1),)
 
 
-def test_what_only_an_operator_can_change_is_raised(process: Process) -> None:
+def test_an_error_that_only_an_operator_can_mend_is_raised(process: Process) -> None:
     process.answers = lambda _: ConfigurationError("no container")
     with pytest.raises(ConfigurationError, match="no container"):
         process.run(process.books.open(OpenNumbers(ENTITY, 0, more=1)))
@@ -302,9 +302,7 @@ def test_a_book_that_is_there_pays_what_it_says_however_old_the_attempt_is(proce
     assert process.paid(1, tx, needed=(tx,), made=made) == frozenset()
 
 
-def test_what_was_paid_for_others_is_remembered_up_to_a_bound(
-    process: Process, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_payments_for_others_are_remembered_up_to_a_bound(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shelves, "_MOST_PAID", 2)
     others = tuple(transaction("f" * 20, number) for number in (1, 2, 3))
     process.close(*others)

@@ -197,7 +197,9 @@ async def test_copies_of_one_message_are_all_answered_and_the_first_alone_is_no_
     assert [task.result().before for task in tasks] == [False, True, False]
 
 
-async def test_what_an_attempt_finished_is_acknowledged_and_the_next_one_does_without_it(setting: Setting) -> None:
+async def test_messages_that_an_attempt_finished_are_acknowledged_and_left_out_of_the_next_attempt(
+    setting: Setting,
+) -> None:
     setting.strategy.room = 2
     setting.strategy.group_limit = 4
     tasks = [setting.deliver(id) for id in ("m-1", "m-2", "m-1", "m-3")]
@@ -208,7 +210,7 @@ async def test_what_an_attempt_finished_is_acknowledged_and_the_next_one_does_wi
     assert setting.strategy.groups == [["m-1", "m-2", "m-1", "m-3"], ["m-3"]]
 
 
-async def test_what_was_finished_stays_acknowledged_when_the_rest_fails(setting: Setting) -> None:
+async def test_finished_messages_stay_acknowledged_when_the_rest_fails(setting: Setting) -> None:
     setting.strategy.room = 1
     tasks = [setting.deliver(id) for id in ("m-1", "m-2", "m-3")]
     await setting.after(1)
@@ -292,7 +294,7 @@ def test_a_document_whose_parts_are_kept_counts_three_times() -> None:
     assert memories.size == 3_500
 
 
-def test_what_says_nothing_or_is_too_large_is_not_kept() -> None:
+def test_a_memory_that_is_empty_or_too_large_is_not_kept() -> None:
     memories = Memories(1_499)
     memories.keep("a", Memory(entity_token="0:-1#4"))
     memories.keep("b", memory())

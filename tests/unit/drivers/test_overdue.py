@@ -61,7 +61,7 @@ def test_an_output_is_judged_by_the_time_by_which_its_receiver_judges_it() -> No
     assert parked(old, now=AT + LIMIT - DAY / 2) == ["account%2Fa/o-1"]
 
 
-def test_what_has_a_number_and_calls_have_no_age() -> None:
+def test_numbered_outputs_and_calls_have_no_age() -> None:
     numbered = replace(an_output(), place=Place("c", "account/a", 1))
     call = Envelope("account/a", "o-2", CALL_TYPE, Json("{}"), time=AT)
     outputs = (numbered, Output("o-2", "receipts", call.to_json()))
@@ -86,7 +86,7 @@ def test_an_output_whose_destination_is_gone_waits_for_the_delivery_limit(days: 
         )
 
 
-async def test_what_is_owed_to_a_destination_that_is_gone_is_paid_in_the_end() -> None:
+async def test_an_output_to_a_destination_that_is_gone_is_paid_in_the_end() -> None:
     clock, transport = ManualClock(AT), MemoryTransport()
     store = MemoryStore(clock.now)
     driver = AsyncDriver(Awaited(store), Publisher({"receipts": Address(transport, "receipts")}), Runtime(clock))

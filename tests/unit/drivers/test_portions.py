@@ -246,7 +246,7 @@ async def test_an_output_that_may_not_have_arrived_leaves_the_outcome_unknown(
     assert len(transport.queues["queue-a"]) == 2
 
 
-async def test_what_has_a_destination_is_sent_though_that_of_another_output_is_gone(transport: MemoryTransport) -> None:
+async def test_an_output_is_sent_though_the_destination_of_another_output_is_gone(transport: MemoryTransport) -> None:
     publisher = Publisher({"a": Address(transport, "queue-a")})
     assert publisher.destinations == {"a"}
     for _ in range(2):

@@ -34,7 +34,7 @@ def test_a_transaction_is_a_book_and_a_number_in_the_order_of_numbers() -> None:
     assert books_of((*names, "5f")) == (ID, "5f")
 
 
-def test_what_a_book_does_not_say_is_left_out_and_it_is_read_as_it_was_written() -> None:
+def test_absent_parts_of_a_book_are_left_out_and_a_book_is_read_as_written() -> None:
     document = library_document(BOOK)
     assert not {"stuck", "ended", "searched", "written"} & document.keys()
     assert read_book(document) == BOOK

@@ -121,7 +121,7 @@ def test_the_document_of_a_number_is_pinned() -> None:
     }
 
 
-def test_what_is_finished_is_written_as_nothing() -> None:
+def test_a_finished_companion_is_written_as_nothing() -> None:
     settled = ColocatedRecord(GAME.key, "web/m-43", "9a", 43, AT, (), "d1", owed=None, owing_since=None)
     released = NumberedMessage(GAME.key, Place("c1", "range/game-7", 12), "shooters", None, AT, None)
     written = [companion_document(GAME, item) for item in (settled, released)]
@@ -205,7 +205,7 @@ NUMBERS = st.builds(
 
 
 @given(ENTITIES, RECORDS | ENTRIES | NUMBERS)
-def test_what_is_written_is_read_again(entity: EntityRef, companion: Any) -> None:
+def test_a_written_companion_is_read_again(entity: EntityRef, companion: Any) -> None:
     whole = replace(companion, entity=entity.key)
     document = json.loads(json.dumps(companion_document(entity, whole)))
     assert document["id"] == id_of(entity, whole)

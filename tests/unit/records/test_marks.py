@@ -75,7 +75,7 @@ def test_a_time_that_seven_digits_do_not_hold_is_the_nearest_one(time: int, take
 
 
 @pytest.mark.parametrize("text", ["", "-" * 27, "-" * 23 + "x" + "AAAA", "." * 7 + "A" * 16 + "fAAAA"])
-def test_what_is_no_mark_is_refused(text: str) -> None:
+def test_a_malformed_mark_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"mark|substring"):
         Mark.read(text)
 

@@ -75,7 +75,7 @@ def test_the_place_of_an_output_is_what_its_envelope_says() -> None:
     assert (owed.id, owed.place) == ("o-1", place)
 
 
-def test_what_follows_from_the_entry_is_not_stored() -> None:
+def test_properties_that_follow_from_the_entry_are_not_stored() -> None:
     at, since = datetime(2026, 1, 1, tzinfo=timezone.utc), 1_767_225_600_000
     bare = OutboxEntry(CAUSE, "b" * 20 + ".0000001", at, since)
     id, stable, place = derived_id(ENTITY, CAUSE, 0), (STABLE_TIME, stable_text(since)), Place("c", "reader/r", 7)

@@ -106,13 +106,13 @@ TOO_LARGE = (str(LARGEST_NUMBER + 1), LARGEST_NUMBER + 1, "9" * 17, pytest.param
 
 
 @pytest.mark.parametrize("number", [*NO_NUMBERS, *TOO_LARGE])
-def test_what_is_no_number_is_refused_with_the_advice_to_correct_the_sender(number: Any) -> None:
+def test_a_malformed_number_is_refused_with_the_advice_to_correct_the_sender(number: Any) -> None:
     with pytest.raises(InvalidMessage, match=rf"^{ABOUT}.*sequence.*Correct the sender"):
         placed(sequence=number)
 
 
 @pytest.mark.parametrize("channel", ["", "x" * (LONGEST_CHANNEL + 1), "a-b", "a/b", "ü", "a b", 1, True], ids=repr)
-def test_what_cannot_be_a_channel_is_refused_with_the_advice_to_correct_the_sender(channel: Any) -> None:
+def test_a_malformed_channel_is_refused_with_the_advice_to_correct_the_sender(channel: Any) -> None:
     with pytest.raises(InvalidMessage, match=rf"^{ABOUT}.* channel .*Correct the sender"):
         placed(channel=channel)
 

@@ -225,12 +225,12 @@ def test_marks_are_pinned() -> None:
     assert MARKS == "P6xY5Z-XGKVQ71HhbKOrr6YFaBc+.P6xY62F8nKpJu8p82+ZuqCqiaBc+0~"
 
 
-def test_what_is_empty_is_left_out_of_a_ledger() -> None:
+def test_empty_parts_are_left_out_of_a_ledger() -> None:
     assert entity_document(Json("{}"), Ledger()).value[LEDGER] == {"version": 0, "type": "", "schema": 1}
     assert entity_document(Json("{}"), Ledger(protocol="colocated")).value[LEDGER]["protocol"] == "colocated"
 
 
-def test_what_a_read_model_has_received_is_pinned() -> None:
+def test_the_shape_of_received_numbers_of_a_read_model_is_pinned() -> None:
     reception = Reception("c1", "range/game-7", 3, ((5, 6), (8, 8)), gap_since=AT, failing="HandlerFailed", passed=AT)
     ledger = Ledger(2, type="board", protocol="resequencer", receptions=(reception, Reception("c2", "range/game-8")))
     assert entity_document(Json.of({"id": "b"}), ledger).value[LEDGER]["receptions"] == [
@@ -415,7 +415,7 @@ def test_a_tombstone_has_a_ledger_and_no_body() -> None:
     assert view.ledger.outbox == LEDGER_43.outbox
 
 
-def test_what_is_paid_owes_nothing_and_the_ledger_names_the_documents_of_kept_messages() -> None:
+def test_a_paid_entry_owes_nothing_and_the_ledger_names_the_documents_of_kept_messages() -> None:
     assert LEDGER_43.transactions == {"5f-kept"}
 
 

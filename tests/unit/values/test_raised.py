@@ -169,7 +169,7 @@ def test_a_batch_logs_the_trace_of_each_failure_that_it_does_not_raise(caplog: p
     assert caplog.text.count("in fails") == 2
 
 
-def test_what_an_adapter_raised_is_logged_where_its_message_is_put_aside(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_exception_of_an_adapter_is_logged_where_its_message_is_put_aside(caplog: pytest.LogCaptureFixture) -> None:
     def adapter(body: bytes) -> Envelope:
         fails()
         return Envelope.read(body)

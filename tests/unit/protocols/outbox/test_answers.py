@@ -178,7 +178,9 @@ def test_a_request_of_which_only_what_it_owes_is_left_is_too_old_to_be_answered(
 
 
 @pytest.mark.parametrize("answer_left", [False, True])
-def test_what_a_view_knows_is_computed_once(script: Script, monkeypatch: pytest.MonkeyPatch, answer_left: bool) -> None:
+def test_the_knowledge_of_a_view_is_computed_once(
+    script: Script, monkeypatch: pytest.MonkeyPatch, answer_left: bool
+) -> None:
     left(script) if answer_left else attempt(script, request("k-1"))
     views = list[View]()
 
@@ -421,7 +423,7 @@ def knows(script: Script, reply: Envelope) -> Any:
     return script.play(Outbox().knows(ORDER, reply, Memory())).result
 
 
-def test_what_the_ledger_knows_of_replies() -> None:
+def test_the_ledger_knows_the_replies_that_came() -> None:
     script = fresh()
     assert (Outbox().forgets(charged("o-1", 1)), Outbox().forgets(bill("m-1"))) == (False, True)
     (call,) = called(script)

@@ -368,7 +368,7 @@ def test_the_fence_comes_before_the_deletion_and_changes_nothing() -> None:
     assert played.result == Cleaned(("tx-7", "tx-8"), Memory(entity_token="0:-1#2"))
 
 
-def test_what_a_kept_message_names_stays() -> None:
+def test_a_blob_that_a_kept_message_names_stays() -> None:
     played = cleaned(staging(1, 2), NAMED, "tx-7", kept_by(tx(2)))
     assert played.only(DeleteStaged).transactions == ("tx-7",)
     assert played.result.transactions == ("tx-7",)

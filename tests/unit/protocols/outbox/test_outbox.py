@@ -263,7 +263,7 @@ class TestMarksThatLeft:
         assert played.only(FindPages).token == script.ledger.token
         assert played.finished.processed == ()
 
-    def test_what_is_younger_is_known_or_new_without_a_look(self, script: Script) -> None:
+    def test_a_younger_message_is_known_or_new_without_a_look(self, script: Script) -> None:
         memory = self.memory(script)
         assert script.play(attempt(OUTBOX, timed(4), memory=memory)).requests == []
         assert script.play(attempt(OUTBOX, timed(5), memory=memory)).requests == [SaveEntity, Publish]
@@ -436,7 +436,7 @@ class TestLostPages:
         ((_, error),) = played.finished.failed
         assert isinstance(error, DatabaseRestored)
 
-    def test_what_came_about_before_pages_were_lost_is_refused_though_others_were_written_since(self) -> None:
+    def test_a_message_older_than_lost_pages_is_refused_though_pages_were_written_since(self) -> None:
         script = full()
         body = Json.of(script.body)
         script.put(entity_document(body, replace(script.ledger, lost=script.ledger.complete)))
@@ -472,7 +472,7 @@ class TestAnotherHistory:
         assert DeletePages not in played.kinds
 
 
-async def test_what_was_published_makes_room_for_the_next_outputs() -> None:
+async def test_published_outputs_make_room_for_the_next_outputs() -> None:
     world = World([ledger_queue], random=Random(1))
     process, entity = world.process(), accounts()
     for number in range(6):
@@ -489,7 +489,7 @@ def large(number: int) -> Envelope:
     return deposit(f"m-{number}", padding="x", repeat=600_000)
 
 
-def test_what_others_owe_is_sent_once_more_where_it_takes_the_room(script: Script) -> None:
+def test_outputs_that_others_owe_are_sent_once_more_where_they_take_the_room(script: Script) -> None:
     for number in range(2):
         script.play(attempt(OUTBOX, large(number)))
         script.restart()
@@ -532,13 +532,13 @@ def noted() -> Script:
 TOO_LARGE = deposit("m-2", padding="x", repeat=30_000, answers=40)
 
 
-def test_what_has_no_room_by_itself_fails_beside_others_at_once() -> None:
+def test_a_message_without_room_by_itself_fails_beside_others_at_once() -> None:
     finished = noted().play(attempt(OUTBOX, deposit("m-1"), TOO_LARGE)).finished
     assert finished.processed == ("web/m-1",)
     assert [key for key, _ in finished.failed] == ["web/m-2"]
 
 
-def test_what_failed_before_a_message_that_is_too_large_is_still_reported() -> None:
+def test_a_failure_before_a_message_that_is_too_large_is_still_reported() -> None:
     finished = noted().play(attempt(OUTBOX, breaking("m-1"), TOO_LARGE)).finished
     assert [(key, type(error)) for key, error in finished.failed] == [
         ("web/m-1", HandlerFailed),

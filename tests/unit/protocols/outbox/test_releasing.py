@@ -54,7 +54,7 @@ def swept(script: Script, replies: dict[Any, Any] | None = None) -> Played:
     return script.play(Outbox().sweep(Work(ENTITY, (), refuse, ABSENT, release=send), Memory()), replies)
 
 
-def test_what_is_due_is_read_at_the_ledgers_token_committed_and_then_published() -> None:
+def test_due_messages_are_read_at_the_ledgers_token_committed_and_then_published() -> None:
     script = keeper("k-1", "k-2")
     token, (stored,) = script.ledger.token, {item.tx for item in script.ledger.kept}
     played = swept(script)
@@ -103,7 +103,7 @@ def test_each_kept_message_has_its_turn_within_as_many_minutes_as_all_fill_commi
     assert all([*turn] == sorted(turn, key=lambda item: item.due) for turn in turns)
 
 
-def test_what_is_kept_takes_room_in_the_document() -> None:
+def test_kept_messages_take_room_in_the_document() -> None:
     played = Script().play(attempt(Outbox(), deposit("m-1"), handle=keeping([kept(f"k-{n}") for n in range(40_000)])))
     ((_, error),) = played.finished.failed
     assert isinstance(error, EntityTooLarge)

@@ -51,7 +51,7 @@ class TestInOrder:
 
 
 class TestOutOfOrder:
-    def test_what_follows_without_a_gap_is_released_with_what_was_missing(self, readers: Readers) -> None:
+    def test_messages_that_follow_without_a_gap_are_released_with_the_missing_message(self, readers: Readers) -> None:
         for number in (2, 3, 5):
             readers.delivered(scored(number))
         played = readers.attempted(scored(1))
@@ -406,7 +406,7 @@ class TestAskingForThem:
             {"source": "s", "channel": "c", "first": 1, "last": 2, "news": 3},
         ],
     )
-    def test_what_is_no_request_is_refused(self, data: Any) -> None:
+    def test_a_malformed_request_is_refused(self, data: Any) -> None:
         with pytest.raises(InvalidMessage, match="board/m-1 is no request"):
             read_request(Envelope("board", "m-1", REPLAY, Json.of(data)))
 
@@ -426,7 +426,7 @@ def test_settings_that_would_quietly_mean_something_else_are_refused(settings: d
 
 
 class TestSweeping:
-    def test_what_was_published_is_dropped(self, readers: Readers) -> None:
+    def test_a_published_output_is_dropped(self, readers: Readers) -> None:
         readers.attempted(scored(1, answers=1))
         played = readers.play(WAIT.sweep(readers.work(), Memory()))
         assert played.kinds[-1] is SaveEntity

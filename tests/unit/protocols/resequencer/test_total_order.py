@@ -63,7 +63,7 @@ def test_what_others_send_meanwhile_makes_it_wait_no_longer() -> None:
     assert late(readers) == []
 
 
-def test_what_comes_too_late_is_handled_and_recorded() -> None:
+def test_a_late_message_is_handled_and_recorded() -> None:
     readers = acquainted()
     readers.delivered(sent("a", 2, 9))
     readers.at += WAIT

@@ -112,7 +112,7 @@ class TestNoAnswers:
             assert not reason.endswith(".")
 
     @pytest.mark.parametrize("reply", [UNKNOWN, Conflict("0:-1#9"), Conflict(None)])
-    def test_what_may_not_be_committed_is_not_published(self, protocol: str, reply: Any) -> None:
+    def test_an_uncertain_commit_is_not_published(self, protocol: str, reply: Any) -> None:
         played = Script().play(attempt(PROTOCOLS[protocol], deposit("m-1")), {SaveBatch: reply})
         assert played.kinds == [Together, Begin, SaveBatch]
         token = "0:-1#9" if reply == Conflict("0:-1#9") else "0:-1#0"

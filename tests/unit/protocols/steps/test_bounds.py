@@ -208,7 +208,7 @@ LONGEST: dict[Callable[..., Any], Callable[[], Played]] = {
 
 
 @pytest.mark.parametrize("step", LONGEST, ids=lambda step: step.__qualname__)
-def test_what_a_step_of_the_outbox_states_is_reached(step: Callable[..., Any]) -> None:
+def test_each_bound_that_a_step_of_the_outbox_states_is_reached(step: Callable[..., Any]) -> None:
     assert requests([*LONGEST[step]().effects]) == stated(step)
 
 

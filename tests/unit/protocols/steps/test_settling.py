@@ -72,7 +72,7 @@ class TestAPoisonMessage:
         assert played.result.outcome == "parked"
         assert (script.body, script.ledger.protocol, script.ledger.version) == (None, protocol, 0)
 
-    def test_what_may_not_have_been_published_is_tried_again(self, protocol: str) -> None:
+    def test_an_uncertain_publish_is_tried_again(self, protocol: str) -> None:
         script, message = processed(protocol, {Publish: UNKNOWN})
         assert settled(protocol, script, message, {Publish: UNKNOWN}).again.reason
 
@@ -153,7 +153,7 @@ class TestTheOutboxKnowsAMessage:
         assert played.result.outcome == "processed"
         assert given_up(script, {FindPages: UNKNOWN}).again.reason
 
-    def test_what_may_not_have_been_published_keeps_it_unsettled(self) -> None:
+    def test_an_uncertain_publish_keeps_the_message_unsettled(self) -> None:
         assert given_up(committed(9), {Publish: UNKNOWN}).again.reason
 
 

@@ -117,7 +117,7 @@ class TestStreams:
             cleaned(script, "resequencer")
         assert left(script) == ["m-1"]
 
-    def test_what_is_sent_again_reaches_back_as_far_as_there_are_entries(self) -> None:
+    def test_a_replay_reaches_back_to_the_oldest_entry(self) -> None:
         script = processed(STREAM, "m-1", "m-2", "m-3")
         sent = list(script.published)
         cleaned(script, "stream", listed(script)[:1])

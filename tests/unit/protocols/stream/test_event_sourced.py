@@ -99,7 +99,7 @@ class TestWhatIsKept:
 
 
 class TestADuplicate:
-    def test_what_it_reads_begins_at_a_whole_state(self) -> None:
+    def test_reading_begins_at_a_whole_state(self) -> None:
         script = played(*HISTORY)
         done = script.play(attempt(TYPE, HISTORY[5], HISTORY[6]))
         assert done.kinds == [Together, FindEntries, Publish]
@@ -192,14 +192,14 @@ class TestWhatCannotBe:
             (lambda state, event: Account(note=b"\xff"), "cannot be stored|read again as something"),  # type: ignore[arg-type]
         ],
     )
-    def test_what_applies_an_event_has_to_return_a_state(self, applier: Callable[..., Any], words: str) -> None:
+    def test_an_applier_has_to_return_a_state(self, applier: Callable[..., Any], words: str) -> None:
         type = answering([Paid(1), Paid(2)])
         type._appliers["account.paid"] = (Paid, applier)
         script = Script()
         require_failed(script.play(attempt(type, deposit("m-1"))), "web/m-1", HandlerFailed, words)
         assert script.document is None
 
-    def test_what_applies_an_event_is_a_plain_function_of_state_and_event(self) -> None:
+    def test_an_applier_is_a_plain_function_of_state_and_event(self) -> None:
         async def later(state: Account, event: Paid) -> Account:
             return state
 
