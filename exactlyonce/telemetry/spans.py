@@ -120,6 +120,8 @@ Result = TypeVar("Result")
 ENTITY_TYPE: Final = "exactlyonce.entity.type"
 REASON: Final = "exactlyonce.reason"
 OCCASION: Final = "exactlyonce.occasion"
+_SHARED: Final = {"sweep_records": "sweep", "companions_know": "knows"}
+"""Methods of strategies, by the shared generators that the methods return."""
 _WATCH: Final = "exactlyonce.watch"
 
 
@@ -198,7 +200,8 @@ class AttemptSpans:
             self._span = None
 
     def _watched(self, step: Step[Result]) -> Step[Result]:
-        self._begin(getattr(step, "__name__", "attempt"))  # As the strategy calls it: attempt, settle, sweep …
+        name = getattr(step, "__name__", "attempt")  # As the strategy calls it: attempt, settle, sweep …
+        self._begin(_SHARED.get(name, name))
         reply: Any = None
         while True:
             try:
@@ -216,7 +219,7 @@ class AttemptSpans:
         self._step = step
         self._number += 1
         self._tally.begin()
-        attributes: dict[str, str | int] = {"exactlyonce.effects.attempt": self._number}
+        attributes: dict[str, str | int] = {"exactlyonce.attempt": self._number}
         if len(self._deliveries) != 1:  # The span of a single delivery names the entity.
             attributes["exactlyonce.entity"] = str(self._entity)
         if len(self._deliveries) > 1:

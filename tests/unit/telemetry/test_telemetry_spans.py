@@ -10,13 +10,15 @@ import pytest
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind, StatusCode
 
-from exactlyonce import Envelope, ExactlyOnceError, Outbox
+from exactlyonce import Colocated, Envelope, ExactlyOnceError, Outbox, VersionStream
+from exactlyonce.effects.attempt import Strategy
 from exactlyonce.stores.memory.store import Fate
 from exactlyonce.telemetry.spans import AttemptSpans
 from exactlyonce.testing.world import ManualClock, World
 from exactlyonce.values.frozen_json import Json
 from handlers.leader_board import boards, leader_board
 from handlers.shooting_range import ranges, shooting_range
+from tests.asking import sweep
 from tests.samples import SENT, accounts, breaking, deposit, ledger_queue
 from tests.unit.fated import Fated
 from tests.unit.telemetry.observed import Observed
@@ -196,6 +198,19 @@ def test_no_span_stays_current_after_its_attempts() -> None:
     assert not trace.get_current_span().get_span_context().is_valid
 
 
+@pytest.mark.parametrize("strategy", [Outbox(), Colocated(), VersionStream()], ids=lambda strategy: strategy.name)
+async def test_the_span_of_a_step_has_the_name_of_the_strategys_method(strategy: Strategy) -> None:
+    world, type = World([ledger_queue]), accounts(strategy)
+    ref = type.ref_of(deposit("m-1"))
+    observed = Observed(world.clock)
+    process = world.process(observer=observed.telemetry)
+    await process.deliver(type, deposit("m-1"))
+    await process.run(ref, lambda memory: sweep(ref, memory, strategy.name))
+    await process.run(ref, lambda memory: strategy.knows(ref, deposit("m-1"), memory))
+    await process.close()
+    assert [len(observed.named(f"{name} account")) for name in ("attempt", "sweep", "knows")] == [1, 1, 1]
+
+
 async def test_every_attempt_has_a_span_that_says_why_it_did_not_finish() -> None:
     world = World([ledger_queue], trouble=Fated(Fate.LOST_AFTER, "save_entity", times=1))
     observed = Observed(world.clock)
@@ -203,7 +218,7 @@ async def test_every_attempt_has_a_span_that_says_why_it_did_not_finish() -> Non
     await process.deliver(accounts(Outbox()), deposit("m-1"))
     await process.close()
     first, second = observed.named("attempt account")
-    assert [(item.attributes or {}).get("exactlyonce.effects.attempt") for item in (first, second)] == [1, 2]
+    assert [(item.attributes or {}).get("exactlyonce.attempt") for item in (first, second)] == [1, 2]
     reasons = [(item.attributes or {}).get("exactlyonce.reason") for item in (first, second)]
     assert reasons == ["whether the entity was saved is not known", None]
     lost = observed.named("save_entity")[0]
